@@ -1,0 +1,218 @@
+"""Scaled dot-product attention with several heads (Vaswani et al. 2017, eq. 1), fused.
+
+weights = softmax(Q Kᵀ / √d_k + mask), context = weights V. Queries come from one sequence, keys
+and values from another; self-attention is the case where they are the same, and has a packed
+form in which Q, K and V are the thirds of one array, so that nothing is cut up or copied.
+
+Shapes: B batch, T positions of queries, S of keys, H heads, d channels of a head.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tinygrad_tf.engine import rules
+from tinygrad_tf.engine.graph import Fused
+
+Array = npt.NDArray[Any]
+Gradients = tuple[Any, ...]
+
+
+def split_heads(x: Any, n_head: int) -> Any:
+    """(B, T, H*d) -> (B, H, T, d), as a view."""
+    shape = (*x.shape[:-1], n_head, x.shape[-1] // n_head)
+    return np.swapaxes(np.reshape(x, shape), -2, -3)
+
+
+def merge_heads(x: Any) -> Any:
+    """(B, H, T, d) -> (B, T, H*d)."""
+    x = np.swapaxes(x, -2, -3)
+    return np.reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1]))
+
+
+@lru_cache(maxsize=64)
+def causal_mask(queries: int, keys: int) -> Array:
+    """(T, S) additive mask: 0 where key s is not after query t, -inf elsewhere.
+
+    The last query stands at the last key, so T < S is the case of a cache of earlier keys.
+    """
+    later = np.triu(np.ones((queries, keys), bool), k=keys - queries + 1)
+    mask = np.where(later, -np.inf, 0.0).astype(np.float32)
+    mask.flags.writeable = False
+    return mask
+
+
+def _weights(q: Array, k: Array, causal: bool, mask: Array | None) -> Array:
+    """(B, H, T, S): softmax of the scaled and masked scores; rows masked throughout are 0."""
+    scores = np.matmul(q * (1.0 / math.sqrt(q.shape[-1])), np.swapaxes(k, -1, -2))
+    if causal:
+        scores += causal_mask(q.shape[-2], k.shape[-2])
+    if mask is not None:
+        scores += mask
+    top = np.max(scores, axis=-1, keepdims=True)
+    if mask is not None:
+        np.copyto(top, 0.0, where=np.isneginf(top))
+    scores -= top
+    np.exp(scores, out=scores)
+    total = np.add.reduce(scores, axis=-1, keepdims=True)
+    if mask is not None:
+        np.copyto(total, 1.0, where=total == 0.0)
+    scores *= np.reciprocal(total)
+    return scores
+
+
+def _attend(
+    q: Array, k: Array, v: Array, causal: bool, mask: Array | None, drop: Array | None
+) -> tuple[Array, Array]:
+    """The context, (B, T, H*d_v), and the weights before dropout."""
+    weights = _weights(q, k, causal, mask)
+    batch, heads, queries = q.shape[:-1]
+    context = np.empty((batch, queries, heads * v.shape[-1]), q.dtype)
+    np.matmul(weights if drop is None else weights * drop, v, out=split_heads(context, heads))
+    return context, weights
+
+
+def _attend_backward(
+    g: Array, weights: Array, parts: Gradients, drop: Array | None, into: Gradients
+) -> None:
+    """Write the gradients of q, k and v into the arrays of `into`; g is (B, H, T, d_v)."""
+    q, k, v = parts
+    dq, dk, dv = into
+    dropped = weights if drop is None else weights * drop
+    np.matmul(np.swapaxes(dropped, -1, -2), g, out=dv)
+    dscores = np.matmul(g, np.swapaxes(v, -1, -2))
+    if drop is not None:
+        dscores *= drop
+    # dS = P (dP - rowsum(P dP))
+    dscores -= np.vecdot(dscores, weights)[..., None]
+    dscores *= weights
+    dscores *= 1.0 / math.sqrt(q.shape[-1])
+    np.matmul(dscores, k, out=dq)
+    np.matmul(np.swapaxes(dscores, -1, -2), q, out=dk)
+
+
+# --- queries, keys and values apart: (B, T, H*d_k), (B, S, H*d_k), (B, S, H*d_v) --------------
+def _attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    *,
+    n_head: int,
+    causal: bool,
+    mask: Array | None,
+    drop: Array | None,
+) -> tuple[Array, Gradients]:
+    q, k, v = (split_heads(x, n_head) for x in (q, k, v))
+    context, weights = _attend(q, k, v, causal, mask, drop)
+    return context, (weights,)
+
+
+def _attention_backward(
+    g: Array,
+    _y: None,
+    inputs: Gradients,
+    extras: Gradients,
+    _needs: Sequence[bool],
+    *,
+    n_head: int,
+    causal: bool,
+    mask: Array | None,
+    drop: Array | None,
+) -> Gradients:
+    gradients = tuple(np.empty_like(x) for x in inputs)
+    _attend_backward(
+        split_heads(g, n_head),
+        extras[0],
+        tuple(split_heads(x, n_head) for x in inputs),
+        drop,
+        tuple(split_heads(x, n_head) for x in gradients),
+    )
+    return gradients
+
+
+def plain_weights(
+    q: Any, k: Any, *, n_head: int, causal: bool = False, mask: Array | None = None
+) -> tuple[Any, Any]:
+    """Scores and weights, both (B, H, T, S), in plain operations that can be recorded."""
+    q, k = split_heads(q, n_head), split_heads(k, n_head)
+    scores = rules.matmul(q, np.swapaxes(k, -1, -2)) * (1.0 / math.sqrt(q.shape[-1]))
+    if causal:
+        scores = scores + causal_mask(q.shape[-2], k.shape[-2])
+    if mask is not None:
+        scores = scores + mask
+    return scores, rules.softmax(scores, axis=-1)
+
+
+def _attention_composite(
+    q: Any,
+    k: Any,
+    v: Any,
+    *,
+    n_head: int,
+    causal: bool,
+    mask: Array | None,
+    drop: Array | None,
+) -> Any:
+    _, weights = plain_weights(q, k, n_head=n_head, causal=causal, mask=mask)
+    if drop is not None:
+        weights = weights * drop
+    return merge_heads(rules.matmul(weights, split_heads(v, n_head)))
+
+
+attention = Fused("attention", _attention, _attention_backward, _attention_composite)
+
+
+# --- packed self-attention: (B, T, 3C), the columns being Q, K and V -----------------------------
+def _thirds(qkv: Any) -> tuple[Any, Any, Any]:
+    width = qkv.shape[-1] // 3
+    return qkv[..., :width], qkv[..., width : 2 * width], qkv[..., 2 * width :]
+
+
+def _self_attention(
+    qkv: Array, *, n_head: int, causal: bool, mask: Array | None, drop: Array | None
+) -> tuple[Array, Gradients]:
+    return _attention(
+        *_thirds(qkv), n_head=n_head, causal=causal, mask=mask, drop=drop
+    )
+
+
+def _self_attention_backward(
+    g: Array,
+    _y: None,
+    inputs: Gradients,
+    extras: Gradients,
+    _needs: Sequence[bool],
+    *,
+    n_head: int,
+    causal: bool,
+    mask: Array | None,
+    drop: Array | None,
+) -> Gradients:
+    dqkv = np.empty_like(inputs[0])
+    _attend_backward(
+        split_heads(g, n_head),
+        extras[0],
+        tuple(split_heads(x, n_head) for x in _thirds(inputs[0])),
+        drop,
+        tuple(split_heads(x, n_head) for x in _thirds(dqkv)),
+    )
+    return (dqkv,)
+
+
+def _self_attention_composite(
+    qkv: Any, *, n_head: int, causal: bool, mask: Array | None, drop: Array | None
+) -> Any:
+    return _attention_composite(
+        *_thirds(qkv), n_head=n_head, causal=causal, mask=mask, drop=drop
+    )
+
+
+self_attention = Fused(
+    "self_attention", _self_attention, _self_attention_backward, _self_attention_composite
+)

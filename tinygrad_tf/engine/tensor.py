@@ -1,0 +1,441 @@
+"""Tensor: an array and its place in the graph."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from tinygrad_tf.engine import rules
+from tinygrad_tf.engine.graph import Fused, Node, Op, Recorded, enable_grad, mode, walk_back
+
+Array = npt.NDArray[Any]
+
+
+class Tensor(Recorded):
+    """A NumPy array that remembers how it was computed.
+
+    data: anything NumPy makes an array of; its dtype is kept, and arithmetic keeps it too:
+    float32 stays float32, also beside Python and NumPy scalars. With `requires_grad`, gradients
+    with respect to it are collected in `.grad` by `backward()`. Raises TypeError where integers
+    are asked to carry a gradient.
+    """
+
+    __slots__ = ("__weakref__", "data", "node")
+
+    def __init__(self, data: Any, requires_grad: bool = False, *, dtype: Any = None) -> None:
+        if isinstance(data, Tensor):
+            data = data.data
+        self.data: Array = np.asarray(data, dtype)
+        self.node: Node | None = None
+        if requires_grad:
+            self.requires_grad = True
+
+    @staticmethod
+    def _of(data: Array, node: Node | None) -> Tensor:
+        made = Tensor.__new__(Tensor)
+        made.data, made.node = data, node
+        return made
+
+    @staticmethod
+    def record(op: Op | Fused, *inputs: Any, **params: Any) -> Tensor:
+        """Run an op of the table and, where a gradient is called for, add a node to the graph."""
+        arrays = [x.data if isinstance(x, Tensor) else _constant(x) for x in inputs]
+        if isinstance(op, Fused):
+            result, extras = op.forward(*arrays, **params)
+        else:
+            result, extras = op.forward(*arrays, **params), ()
+        if type(result) is not np.ndarray:
+            result = np.asarray(result)
+        if not mode.recording:
+            return Tensor._of(result, None)
+        parents = tuple([x.node if isinstance(x, Tensor) else None for x in inputs])
+        if not any(parents) or result.dtype.kind not in "fc":
+            return Tensor._of(result, None)
+        node = Node(result.shape, result.dtype, op, parents)
+        node.params = params
+        if isinstance(op, Fused):
+            node.inputs, node.extras = tuple(arrays), extras
+        elif op.variadic:
+            node.inputs = tuple(arrays if op.keeps_inputs[0] else [None] * len(arrays))
+        else:
+            node.inputs = tuple(
+                [x if kept else None for x, kept in zip(arrays, op.keeps_inputs, strict=True)]
+            )
+        if op.keeps_output:
+            node.output = result
+        return Tensor._of(result, node)
+
+    # --- what it is ---------------------------------------------------------------------------
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients flow to this Tensor."""
+        return self.node is not None
+
+    @requires_grad.setter
+    def requires_grad(self, on: bool) -> None:
+        if not on:
+            self.node = None
+        elif self.node is None:
+            if self.data.dtype.kind not in "fc":
+                raise TypeError(
+                    f"a Tensor of {self.data.dtype} cannot carry a gradient; "
+                    f"write floating-point numbers or give dtype=float"
+                )
+            self.node = Node(self.data.shape, self.data.dtype)
+
+    @property
+    def grad(self) -> Array | None:
+        """The gradient collected by `backward()`, of the shape and dtype of `data`, or None."""
+        return None if self.node is None else self.node.grad
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if self.node is None:
+            raise AttributeError("this Tensor does not require a gradient")
+        if value is not None:
+            value = np.asarray(value, self.data.dtype)
+            if value.shape != self.data.shape:
+                raise ValueError(
+                    f"a gradient of shape {value.shape} for a Tensor of shape {self.data.shape}"
+                )
+        self.node.grad = value
+
+    def retain_grad(self) -> Tensor:
+        """Ask `backward()` to keep the gradient of this intermediate result, too."""
+        if self.node is None:
+            raise RuntimeError("this Tensor does not require a gradient")
+        self.node.keeps_grad = True
+        return self
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of each axis."""
+        return self.data.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.data.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of entries."""
+        return self.data.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of an entry."""
+        return self.data.dtype
+
+    def numpy(self) -> Array:
+        """The array itself, not a copy."""
+        return self.data
+
+    def item(self) -> Any:
+        """The only entry, as a Python number."""
+        return self.data.item()
+
+    def detach(self) -> Tensor:
+        """The same numbers, cut off from the graph."""
+        return Tensor._of(self.data, None)
+
+    def __repr__(self) -> str:
+        text = np.array2string(self.data, separator=", ", prefix="Tensor(")
+        kind = "" if self.data.dtype == np.float64 else f", dtype={self.data.dtype}"
+        return f"Tensor({text}{kind}{', requires_grad=True' if self.requires_grad else ''})"
+
+    def __len__(self) -> int:
+        if not self.data.ndim:
+            raise TypeError("a Tensor of shape () has no length")
+        return len(self.data)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self) -> bool:
+        return bool(self.data)
+
+    def __float__(self) -> float:
+        return float(self.data.item())
+
+    def __int__(self) -> int:
+        return int(self.data.item())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if self.node is not None and mode.recording:
+            raise TypeError(
+                "NumPy would lose this Tensor's gradient here; "
+                "write t.detach().numpy() if that is what you want"
+            )
+        return np.array(self.data, dtype=dtype, copy=copy)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.data, self.requires_grad))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return type(self)(self.data.copy(), self.requires_grad)
+
+    # --- gradients ----------------------------------------------------------------------------
+    def backward(self, upstream: Any = None, retain_graph: bool = False) -> None:
+        """Add to every leaf's `.grad` the gradient of this Tensor, times `upstream`.
+
+        upstream: of this Tensor's shape; may be left out where this is a single number. The
+        graph is freed as it is walked unless `retain_graph`. Raises ValueError for a missing or
+        misshapen upstream, RuntimeError where nothing was recorded or the graph is freed.
+        """
+        root = _root(self)
+        for node, gradient in walk_back(
+            root, _upstream(self, upstream), retain=retain_graph
+        ).items():
+            node.grad = gradient if node.grad is None else node.grad + gradient
+
+    # --- NumPy's protocols --------------------------------------------------------------------
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return ops.apply_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return ops.apply_function(func, args, kwargs)
+
+    # --- operators ------------------------------------------------------------------------------
+    def __add__(self, other: Any) -> Tensor:
+        return Tensor.record(rules.add, self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return Tensor.record(rules.add, other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return Tensor.record(rules.subtract, self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return Tensor.record(rules.subtract, other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return Tensor.record(rules.multiply, self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return Tensor.record(rules.multiply, other, self)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return Tensor.record(rules.divide, self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return Tensor.record(rules.divide, other, self)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return ops.power(self, other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return ops.power(other, self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return Tensor.record(rules.matmul, self, other)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return Tensor.record(rules.matmul, other, self)
+
+    def __neg__(self) -> Tensor:
+        return Tensor.record(rules.negative, self)
+
+    def __abs__(self) -> Tensor:
+        return Tensor.record(rules.absolute, self)
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return ops.getitem(self, index)
+
+    def _compare(self, other: Any, by: Callable[[Any, Any], Any]) -> Tensor:
+        return Tensor(by(self.data, other.data if isinstance(other, Tensor) else other))
+
+    def __lt__(self, other: Any) -> Tensor:
+        return self._compare(other, operator.lt)
+
+    def __le__(self, other: Any) -> Tensor:
+        return self._compare(other, operator.le)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return self._compare(other, operator.gt)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return self._compare(other, operator.ge)
+
+    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]  # elementwise, as NumPy
+        return self._compare(other, operator.eq)
+
+    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]  # elementwise, as NumPy
+        return self._compare(other, operator.ne)
+
+    # The graph is kept by identity, never by value.
+    __hash__ = object.__hash__
+
+    def __and__(self, other: Any) -> Tensor:
+        return self._compare(other, operator.and_)
+
+    def __or__(self, other: Any) -> Tensor:
+        return self._compare(other, operator.or_)
+
+    def __invert__(self) -> Tensor:
+        return Tensor(~self.data)
+
+    # --- methods: the functions of `ops` that read well after a dot -------------------------------
+    def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """See `ops.sum`."""
+        return ops.sum(self, axis, keepdims)
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """See `ops.mean`."""
+        return ops.mean(self, axis, keepdims)
+
+    def var(self, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
+        """See `ops.var`."""
+        return ops.var(self, axis, ddof, keepdims)
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """See `ops.max`."""
+        return ops.max(self, axis, keepdims)
+
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """See `ops.argmax`."""
+        return ops.argmax(self, axis, keepdims)
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """See `ops.reshape`; the shape may be given as a tuple or one by one."""
+        return ops.reshape(self, shape[0] if len(shape) == 1 else shape)
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """See `ops.transpose`; the axes may be given as a tuple or one by one."""
+        return ops.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
+
+    @property
+    def T(self) -> Tensor:
+        """All axes in reverse order."""
+        return ops.transpose(self)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
+        """See `ops.swapaxes`."""
+        return ops.swapaxes(self, axis1, axis2)
+
+    def squeeze(self, axis: Any = None) -> Tensor:
+        """See `ops.squeeze`."""
+        return ops.squeeze(self, axis)
+
+    def astype(self, dtype: Any) -> Tensor:
+        """See `ops.astype`."""
+        return ops.astype(self, dtype)
+
+    def exp(self) -> Tensor:
+        """See `ops.exp`."""
+        return ops.exp(self)
+
+    def log(self) -> Tensor:
+        """See `ops.log`."""
+        return ops.log(self)
+
+    def sqrt(self) -> Tensor:
+        """See `ops.sqrt`."""
+        return ops.sqrt(self)
+
+    def tanh(self) -> Tensor:
+        """See `ops.tanh`."""
+        return ops.tanh(self)
+
+    def sigmoid(self) -> Tensor:
+        """See `ops.sigmoid`."""
+        return ops.sigmoid(self)
+
+    def relu(self) -> Tensor:
+        """See `ops.relu`."""
+        return ops.relu(self)
+
+    def softmax(self, axis: int = -1) -> Tensor:
+        """See `ops.softmax`."""
+        return ops.softmax(self, axis)
+
+
+def _constant(x: Any) -> Any:
+    """An input that is no Tensor; scalars become Python's, which never widen a dtype."""
+    if x is None or type(x) in (float, int, bool):
+        return x
+    if isinstance(x, np.generic) or (isinstance(x, np.ndarray) and x.ndim == 0):
+        return x.item()
+    return np.asarray(x)
+
+
+def _root(result: Tensor) -> Node:
+    if result.node is None:
+        raise RuntimeError(
+            "nothing was recorded for this Tensor; "
+            "make its inputs with requires_grad=True, outside no_grad()"
+        )
+    return result.node
+
+
+def _upstream(result: Tensor, upstream: Any) -> Array:
+    if upstream is None:
+        if result.size != 1:
+            raise ValueError(
+                f"a gradient starts from one number, but this Tensor has shape {result.shape}; "
+                f"take .sum() or .mean() first, or give upstream"
+            )
+        return np.ones_like(result.data)
+    given = np.asarray(upstream.data if isinstance(upstream, Tensor) else upstream)
+    if given.shape != result.shape:
+        raise ValueError(
+            f"upstream has shape {given.shape}, but this Tensor has shape {result.shape}"
+        )
+    return given.astype(result.dtype, copy=False)
+
+
+@overload
+def grad(loss: Tensor, inputs: Tensor, **options: Any) -> Any: ...
+@overload
+def grad(loss: Tensor, inputs: Mapping[str, Tensor], **options: Any) -> dict[str, Any]: ...
+@overload
+def grad(loss: Tensor, inputs: Sequence[Tensor], **options: Any) -> list[Any]: ...
+def grad(
+    loss: Tensor,
+    inputs: Tensor | Sequence[Tensor] | Mapping[str, Tensor],
+    *,
+    upstream: Any = None,
+    create_graph: bool = False,
+    retain_graph: bool | None = None,
+) -> Any:
+    """The gradient of `loss` for each of `inputs`, without touching any `.grad`.
+
+    Returns arrays in the structure of `inputs` (one Tensor, a sequence, a mapping); with
+    `create_graph`, Tensors that can be differentiated again. An input that the loss does not
+    depend on has gradient zero. Raises as `Tensor.backward` does.
+    """
+    root, start = _root(loss), _upstream(loss, upstream)
+    named = inputs if isinstance(inputs, Mapping) else None
+    listed = [inputs] if isinstance(inputs, Tensor) else list(
+        inputs if named is None else named.values()
+    )
+    for x in listed:
+        if x.node is None:
+            raise RuntimeError(
+                f"an input of shape {x.shape} does not require a gradient; "
+                f"make it with requires_grad=True"
+            )
+    wanted = frozenset(cast(Node, x.node) for x in listed)
+    retain = create_graph if retain_graph is None else retain_graph
+    if create_graph:
+        seed = upstream if isinstance(upstream, Tensor) else Tensor(start)
+        with enable_grad():
+            found = walk_back(root, seed, lift=Tensor._of, retain=retain, wanted=wanted)
+        results = [found.get(cast(Node, x.node)) for x in listed]
+        zero: Callable[[Tensor], Any] = lambda x: Tensor(np.zeros_like(x.data))  # noqa: E731
+    else:
+        found = walk_back(root, start, retain=retain, wanted=wanted)
+        results = [found.get(cast(Node, x.node)) for x in listed]
+        zero = lambda x: np.zeros_like(x.data)  # noqa: E731
+    results = [zero(x) if g is None else g for x, g in zip(listed, results, strict=True)]
+    if named is not None:
+        return dict(zip(named, results, strict=True))
+    return results[0] if isinstance(inputs, Tensor) else results
+
+
+# At the end, since `ops` is built on Tensor and Tensor's methods are the functions of `ops`.
+from tinygrad_tf.engine import ops  # noqa: E402
