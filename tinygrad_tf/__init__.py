@@ -1,0 +1,27 @@
+"""tinygrad_tf: reverse-mode autograd on NumPy, and the transformer built on it."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tinygrad_tf.engine import ops
+    from tinygrad_tf.engine.graph import enable_grad, no_grad
+    from tinygrad_tf.engine.tensor import Tensor, grad
+
+__version__ = "0.1.0"
+__all__ = ["Tensor", "enable_grad", "grad", "no_grad", "ops"]
+
+_HOMES = {
+    "Tensor": "tinygrad_tf.engine.tensor",
+    "grad": "tinygrad_tf.engine.tensor",
+    "no_grad": "tinygrad_tf.engine.graph",
+    "enable_grad": "tinygrad_tf.engine.graph",
+    "ops": "tinygrad_tf.engine",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when first asked for: `tt --help` must not wait for NumPy.
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,5 @@
+"""The engine: Tensor, the graph behind it, and the table of rules."""
+
+from tinygrad_tf.engine import ops, tensor
+
+__all__ = ["ops", "tensor"]

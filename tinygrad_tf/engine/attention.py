@@ -177,9 +177,7 @@ def _thirds(qkv: Any) -> tuple[Any, Any, Any]:
 def _self_attention(
     qkv: Array, *, n_head: int, causal: bool, mask: Array | None, drop: Array | None
 ) -> tuple[Array, Gradients]:
-    return _attention(
-        *_thirds(qkv), n_head=n_head, causal=causal, mask=mask, drop=drop
-    )
+    return _attention(*_thirds(qkv), n_head=n_head, causal=causal, mask=mask, drop=drop)
 
 
 def _self_attention_backward(
@@ -208,9 +206,7 @@ def _self_attention_backward(
 def _self_attention_composite(
     qkv: Any, *, n_head: int, causal: bool, mask: Array | None, drop: Array | None
 ) -> Any:
-    return _attention_composite(
-        *_thirds(qkv), n_head=n_head, causal=causal, mask=mask, drop=drop
-    )
+    return _attention_composite(*_thirds(qkv), n_head=n_head, causal=causal, mask=mask, drop=drop)
 
 
 self_attention = Fused(

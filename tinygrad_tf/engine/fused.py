@@ -188,9 +188,7 @@ gelu = Fused("gelu", _gelu, _gelu_backward, _gelu_composite)
 
 
 # --- cross-entropy from logits, mean over the targets that count, in nats --------------------
-def _cross_entropy(
-    logits: Array, *, targets: Array, ignore_index: int
-) -> tuple[Array, Gradients]:
+def _cross_entropy(logits: Array, *, targets: Array, ignore_index: int) -> tuple[Array, Gradients]:
     rows = logits.reshape(-1, logits.shape[-1])
     kept, columns, count = _counted(targets, ignore_index)
     top = np.max(rows, axis=-1, keepdims=True)

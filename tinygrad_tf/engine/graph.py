@@ -232,9 +232,7 @@ def _shares(node: Node, gradient: Any, lift: Lift | None) -> Sequence[Any]:
     if lift is None:
         if isinstance(op, Fused):
             needs = [parent is not None for parent in parents]
-            return op.backward(
-                gradient, node.output, inputs, node.extras, needs, **node.params
-            )
+            return op.backward(gradient, node.output, inputs, node.extras, needs, **node.params)
         output = node.output
     else:
         inputs = tuple(
@@ -262,9 +260,7 @@ def _composite_shares(
     ends = [None if p is None else x.node for x, p in zip(doors, node.parents, strict=True)]
     border = frozenset(end for end in ends if end is not None)
     output = op.composite(*doors, **node.params)
-    found = walk_back(
-        output.node, gradient, lift=lift, retain=True, wanted=border, stop=border
-    )
+    found = walk_back(output.node, gradient, lift=lift, retain=True, wanted=border, stop=border)
     return [None if end is None else found.get(end) for end in ends]
 
 
@@ -273,9 +269,7 @@ def _is_fresh(result: Any, gradient: Any, node: Node) -> bool:
     if result.base is not None or result is gradient or result is node.output:
         return False
     assert node.inputs is not None
-    return all(result is not x for x in node.inputs) and all(
-        result is not x for x in node.extras
-    )
+    return all(result is not x for x in node.inputs) and all(result is not x for x in node.extras)
 
 
 def _fit(gradient: Any, parent: Node, name: str) -> Any:
@@ -293,9 +287,7 @@ def unbroadcast(gradient: Any, shape: tuple[int, ...], name: str = "") -> Any:
     """Sum over the axes along which `shape` was broadcast, so that the result has `shape`."""
     extra = gradient.ndim - len(shape)
     padded = (1,) * extra + shape
-    if extra < 0 or any(
-        n not in (1, m) for n, m in zip(padded, gradient.shape, strict=True)
-    ):
+    if extra < 0 or any(n not in (1, m) for n, m in zip(padded, gradient.shape, strict=True)):
         raise ValueError(
             f"the rule of {name} gave a gradient of shape {gradient.shape} "
             f"for an input of shape {shape}"
@@ -303,7 +295,9 @@ def unbroadcast(gradient: Any, shape: tuple[int, ...], name: str = "") -> Any:
     if type(gradient) is np.ndarray and extra and padded[extra:] == gradient.shape[extra:]:
         return column_sum(gradient.reshape(-1, *shape))
     axes = tuple(
-        i for i, (n, m) in enumerate(zip(padded, gradient.shape, strict=True)) if i < extra or n != m
+        i
+        for i, (n, m) in enumerate(zip(padded, gradient.shape, strict=True))
+        if i < extra or n != m
     )
     return np.sum(gradient, axis=axes, keepdims=True).reshape(shape)
 

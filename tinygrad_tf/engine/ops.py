@@ -460,7 +460,6 @@ def apply_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     """What `np.concatenate([t, u])` and the like come to."""
     if func not in _FUNCTIONS:
         raise TypeError(
-            f"np.{func.__name__} has no derivative here; "
-            f"use tinygrad_tf.ops, or t.detach().numpy()"
+            f"np.{func.__name__} has no derivative here; use tinygrad_tf.ops, or t.detach().numpy()"
         )
     return _FUNCTIONS[func](*args, **kwargs)

@@ -20,13 +20,9 @@ TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 # --- arithmetic -----------------------------------------------------------------------------
 add = Op("add", np.add, (lambda g, _y, _a, _b: g, lambda g, _y, _a, _b: g))
 subtract = Op("subtract", np.subtract, (lambda g, _y, _a, _b: g, lambda g, _y, _a, _b: -g))
-multiply = Op(
-    "multiply", np.multiply, (lambda g, _y, a, b: g * b, lambda g, _y, a, b: g * a)
-)
+multiply = Op("multiply", np.multiply, (lambda g, _y, a, b: g * b, lambda g, _y, a, b: g * a))
 # g·y/b and not g·a/b²: the square underflows first.
-divide = Op(
-    "divide", np.true_divide, (lambda g, y, _a, b: g / b, lambda g, y, _a, b: -g * y / b)
-)
+divide = Op("divide", np.true_divide, (lambda g, y, _a, b: g / b, lambda g, y, _a, b: -g * y / b))
 negative = Op("negative", np.negative, (lambda g, _y, _x: -g,))
 square = Op("square", np.square, (lambda g, _y, x: g * (x * 2.0),))
 
@@ -88,9 +84,7 @@ where = Op(
         lambda g, _y, c, _a, _b: np.where(c, 0.0, g),
     ),
 )
-astype = Op(
-    "astype", lambda x, dtype: x.astype(dtype), (lambda g, _y, _x, dtype: g,)
-)
+astype = Op("astype", lambda x, dtype: x.astype(dtype), (lambda g, _y, _x, dtype: g,))
 
 
 # --- reductions: `axes` is a tuple of non-negative ints, `keepdims` as in NumPy ----------------
@@ -185,9 +179,7 @@ def _matmul_right(g: Any, _y: Any, a: Any, b: Any) -> Any:
         return np.matmul(np.swapaxes(a, -1, -2), np.expand_dims(g, -1))[..., 0]
     if b.ndim == 2 and a.ndim > 2:
         rows, columns = a.shape[-1], g.shape[-1]
-        return np.matmul(
-            np.swapaxes(np.reshape(a, (-1, rows)), 0, 1), np.reshape(g, (-1, columns))
-        )
+        return np.matmul(np.swapaxes(np.reshape(a, (-1, rows)), 0, 1), np.reshape(g, (-1, columns)))
     return np.matmul(np.swapaxes(a, -1, -2), g)
 
 

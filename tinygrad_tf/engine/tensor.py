@@ -410,8 +410,10 @@ def grad(
     """
     root, start = _root(loss), _upstream(loss, upstream)
     named = inputs if isinstance(inputs, Mapping) else None
-    listed = [inputs] if isinstance(inputs, Tensor) else list(
-        inputs if named is None else named.values()
+    listed = (
+        [inputs]
+        if isinstance(inputs, Tensor)
+        else list(inputs if named is None else named.values())
     )
     for x in listed:
         if x.node is None:

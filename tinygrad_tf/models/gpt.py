@@ -1,0 +1,186 @@
+"""The GPT: a decoder-only transformer that predicts the next token at every position."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tinygrad_tf.engine import ops
+from tinygrad_tf.engine.graph import no_grad
+from tinygrad_tf.engine.tensor import Tensor
+from tinygrad_tf.errors import InputError
+from tinygrad_tf.models.config import GPTConfig
+from tinygrad_tf.nn.attention import LayerCache
+from tinygrad_tf.nn.block import Block
+from tinygrad_tf.nn.hooks import tap
+from tinygrad_tf.nn.layers import Dropout, Embedding, LayerNorm, normal
+from tinygrad_tf.nn.module import Module, Parameter
+from tinygrad_tf.nn.positions import sinusoidal_positions
+
+Array = npt.NDArray[Any]
+
+# A target that is not counted in the loss.
+IGNORE = -1
+
+
+class GPT(Module):
+    """Token ids (B, T) -> logits (B, T, V); parameters are named as in Hugging Face's GPT-2.
+
+    Initialised as GPT-2 (Radford et al. 2019): N(0, init_std²), and the projections that add to
+    the residual stream smaller by 1/√(2 n_layer), since that many of them add up.
+    """
+
+    def __init__(self, config: GPTConfig, seed: int = 0) -> None:
+        rng = np.random.default_rng([seed, 0])
+        self.config = config
+        self.dropout_rng = np.random.default_rng([seed, 1])
+        width, std = config.n_embd, config.init_std
+        self.drop = Dropout(config.dropout, self.dropout_rng)
+        self.wte = Embedding(config.vocab_size, width, rng=rng, std=std)
+        self.wpe: Embedding | None = None
+        if config.positions == "learned":
+            self.wpe = Embedding(config.block_size, width, rng=rng, std=std)
+        else:
+            self.position_table = sinusoidal_positions(config.block_size, width).astype(np.float32)
+        self.h = [
+            Block(
+                width,
+                config.n_head,
+                config.feed_forward_width,
+                norm=config.norm,
+                activation=config.activation,
+                bias=config.bias,
+                qkv_bias=config.qkv_bias,
+                causal=True,
+                dropout=self.drop,
+                rng=rng,
+                std=std,
+                proj_std=std / math.sqrt(2 * config.n_layer),
+                eps=config.layer_norm_eps,
+                name=f"blocks.{i}",
+            )
+            for i in range(config.n_layer)
+        ]
+        self.ln_f: LayerNorm | None = None
+        if config.norm == "pre":
+            self.ln_f = LayerNorm(width, config.bias, eps=config.layer_norm_eps, name="ln_final")
+        self.lm_head: Head | None = None
+        if not config.tie_weights:
+            self.lm_head = Head(config.vocab_size, width, rng, std)
+        self.head_bias: Parameter | None = None
+        if config.head_bias:
+            self.head_bias = Parameter(np.zeros(config.vocab_size, np.float32))
+
+    def forward(
+        self,
+        ids: Any,
+        *,
+        cache: list[LayerCache] | None = None,
+        last_only: bool = False,
+    ) -> Tensor:
+        """Logits (B, T, V) for integer ids (B, T); with `last_only`, of the last position.
+
+        cache: what `new_cache` made; then `ids` continue the positions that it holds. Raises
+        InputError for more positions than block_size.
+        """
+        ids = np.asarray(ids)
+        if ids.ndim != 2:
+            raise InputError(f"token ids of shape {ids.shape}", "give them as (batch, time)")
+        start = cache[0].length if cache else 0
+        end = start + ids.shape[1]
+        if end > self.config.block_size:
+            raise InputError(
+                f"{end} positions, but block_size is {self.config.block_size}",
+                f"give the last {self.config.block_size} tokens",
+            )
+        x = tap("", "hook_embed", self.wte(ids))
+        x = self.drop(x + tap("", "hook_pos_embed", self._positions(start, end)))
+        for i, block in enumerate(self.h):
+            x = block(x, cache=cache[i] if cache else None)
+        if last_only:
+            x = x[:, -1:]
+        if self.ln_f is not None:
+            x = self.ln_f(x)
+        head = self.wte if self.lm_head is None else self.lm_head
+        return ops.linear(x, head.weight.T, self.head_bias)
+
+    def _positions(self, start: int, end: int) -> Tensor:
+        if self.wpe is not None:
+            return self.wpe.weight[start:end]
+        return Tensor(self.position_table[start:end].astype(self.wte.weight.dtype, copy=False))
+
+    def loss(self, ids: Any, targets: Any) -> Tensor:
+        """Mean cross-entropy in nats per target; targets (B, T), -1 where none counts."""
+        return ops.cross_entropy(self.forward(ids), targets, ignore_index=IGNORE)
+
+    def new_cache(self) -> list[LayerCache]:
+        """An empty cache of keys and values, one part per layer."""
+        return [LayerCache(self.config.block_size) for _ in self.h]
+
+    def generate(
+        self,
+        ids: Any,
+        max_new_tokens: int,
+        *,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+    ) -> Array:
+        """Continue each row of integer ids (B, T); returns (B, T + max_new_tokens).
+
+        See `tinygrad_tf.generate.generate_tokens`, which also streams.
+        """
+        from tinygrad_tf.generate import generate_tokens
+
+        ids = np.asarray(ids)
+        steps = generate_tokens(
+            self,
+            ids,
+            max_new_tokens,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            rng=np.random.default_rng(seed),
+        )
+        return np.concatenate([ids, *(step[:, None] for step in steps)], axis=1)
+
+    @no_grad()
+    def evaluate(self, ids: Any, targets: Any) -> tuple[float, int]:
+        """The loss without dropout, in nats summed over the targets that count, and their count."""
+        training = self.training
+        self.eval()
+        try:
+            count = int(np.count_nonzero(np.asarray(targets) != IGNORE))
+            return self.loss(ids, targets).item() * count, count
+        finally:
+            self.train(training)
+
+    def astype(self, dtype: Any) -> GPT:
+        """Change every parameter to another dtype, in place; float64 is for checking gradients."""
+        for parameter in self.parameters():
+            parameter.data = parameter.data.astype(dtype)
+            parameter.node = None
+            parameter.requires_grad = True
+        return self
+
+    @classmethod
+    def load(cls, run_dir: str | Path) -> GPT:
+        """The model of a run directory, or of a Hugging Face GPT-2 directory, ready to use.
+
+        Raises InputError where the directory, its configuration or its weights are not whole.
+        """
+        from tinygrad_tf.models.huggingface import load_gpt
+
+        return load_gpt(Path(run_dir))
+
+
+class Head(Module):
+    """The output table of an untied GPT, (V, C) as in Hugging Face: logits = x Wᵀ."""
+
+    def __init__(self, vocab_size: int, width: int, rng: np.random.Generator, std: float) -> None:
+        self.weight = normal(rng, std, vocab_size, width)

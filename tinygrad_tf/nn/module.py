@@ -1,0 +1,114 @@
+"""Module: parameters with names, found by walking the attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tinygrad_tf.engine.tensor import Tensor
+from tinygrad_tf.errors import InputError
+
+Array = npt.NDArray[Any]
+
+
+class Parameter(Tensor):
+    """A Tensor that is learned: it requires a gradient, and modules list it by name."""
+
+    __slots__ = ()
+
+    def __init__(self, data: Any, requires_grad: bool = True) -> None:
+        super().__init__(data, requires_grad)
+
+
+class Module:
+    """A part of a model: its Parameters, Modules and lists of Modules are its attributes."""
+
+    training = True
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module computes; calling the module calls this."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+    def _children(self) -> Iterator[tuple[str, Parameter | Module]]:
+        for name, value in vars(self).items():
+            if isinstance(value, Parameter | Module):
+                yield name, value
+            elif isinstance(value, list):
+                for i, item in enumerate(value):
+                    if isinstance(item, Parameter | Module):
+                        yield f"{name}.{i}", item
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all below it."""
+        yield self
+        for _, child in self._children():
+            if isinstance(child, Module):
+                yield from child.modules()
+
+    def named_parameters(self) -> dict[str, Parameter]:
+        """Every parameter once, by its dotted name: a shared one goes by its first name."""
+        found: dict[str, Parameter] = {}
+        seen: set[int] = set()
+        for name, parameter in self._walk(""):
+            if id(parameter) not in seen:
+                seen.add(id(parameter))
+                found[name] = parameter
+        return found
+
+    def _walk(self, prefix: str) -> Iterator[tuple[str, Parameter]]:
+        for name, child in self._children():
+            if isinstance(child, Module):
+                yield from child._walk(f"{prefix}{name}.")
+            else:
+                yield prefix + name, child
+
+    def parameters(self) -> list[Parameter]:
+        """Every parameter once."""
+        return list(self.named_parameters().values())
+
+    def parameter_count(self) -> int:
+        """How many numbers are learned."""
+        return sum(p.size for p in self.parameters())
+
+    def train(self, mode: bool = True) -> Module:
+        """Switch dropout on, here and below."""
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Module:
+        """Switch dropout off, here and below."""
+        return self.train(False)
+
+    def zero_grad(self) -> None:
+        """Forget the gradients that `backward()` collected."""
+        for parameter in self.parameters():
+            parameter.grad = None
+
+    def state_dict(self) -> dict[str, Array]:
+        """A copy of every parameter by name."""
+        return {name: p.data.copy() for name, p in self.named_parameters().items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Copy values into the parameters; raises InputError naming every key that does not fit."""
+        own = self.named_parameters()
+        problems = [f"missing {name}" for name in own if name not in state]
+        problems += [f"unexpected {name}" for name in state if name not in own]
+        problems += [
+            f"{name} has shape {np.shape(state[name])} where {p.shape} is needed"
+            for name, p in own.items()
+            if name in state and np.shape(state[name]) != p.shape
+        ]
+        if problems:
+            raise InputError(
+                f"these weights do not fit {type(self).__name__}: {', '.join(problems)}",
+                "load them into a model of the same configuration",
+            )
+        for name, parameter in own.items():
+            parameter.data[...] = state[name]
