@@ -1,147 +1,105 @@
-"""Writing with a trained model: greedy, temperature, top-k, top-p, stop strings, streaming."""
+"""Writing text with a trained model: prompts, stop strings, streaming."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tinygrad_tf.engine.graph import no_grad
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.gpt import GPT
+from tinygrad_tf.models.sampling import generate_tokens
+from tinygrad_tf.storage.run_directory import RunDirectory
+from tinygrad_tf.text.tokenizers import Tokenizer, Unknown, load_tokenizer
 
-Array = npt.NDArray[Any]
-
-
-def token_probs(
-    logits: Array, temperature: float, top_k: int | None = None, top_p: float | None = None
-) -> Array:
-    """The distribution to draw from: logits (B, V) -> probs (B, V), float64.
-
-    Logits are divided by the temperature; then all but the `top_k` most probable tokens are cut,
-    then all but the fewest whose probabilities reach `top_p` (Holtzman et al. 2020). At least
-    one token always remains; of equals the lower id is kept first.
-    """
-    scaled = np.asarray(logits, np.float64) / temperature
-    probs = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
-    probs /= probs.sum(axis=-1, keepdims=True)
-    if top_k is None and top_p is None:
-        return probs
-    order = np.argsort(-probs, axis=-1, kind="stable")
-    ranked = np.take_along_axis(probs, order, axis=-1)
-    if top_k is not None:
-        ranked[:, top_k:] = 0.0
-    if top_p is not None:
-        ranked /= ranked.sum(axis=-1, keepdims=True)
-        before = np.cumsum(ranked, axis=-1) - ranked
-        ranked[before >= top_p] = 0.0
-    kept = np.zeros_like(probs)
-    np.put_along_axis(kept, order, ranked, axis=-1)
-    return kept / kept.sum(axis=-1, keepdims=True)
+# What stands for the beginning of a text where no prompt is given.
+START = "\n"
 
 
-def choose(
-    logits: Array,
-    rng: np.random.Generator,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-) -> Array:
-    """One token id per row of logits (B, V): the argmax at temperature 0, else a draw."""
-    if temperature == 0.0:
-        return np.asarray(np.argmax(logits, axis=-1))
-    cumulative = np.cumsum(token_probs(logits, temperature, top_k, top_p), axis=-1)
-    drawn = rng.random((logits.shape[0], 1)) * cumulative[:, -1:]
-    return np.asarray(np.argmax(cumulative > drawn, axis=-1))
+class TextGenerator:
+    """A model and its tokenizer: text in, text out."""
 
+    def __init__(self, model: GPT, tokenizer: Tokenizer, *, lines: bool = False) -> None:
+        if model.config.vocab_size != tokenizer.vocab_size:
+            raise InputError(
+                f"the model has {model.config.vocab_size} tokens, "
+                f"the tokenizer {tokenizer.vocab_size}",
+                "use the tokenizer that the model was trained with",
+            )
+        self.model, self.tokenizer, self.lines = model, tokenizer, lines
 
-def check_sampling(temperature: float, top_k: int | None, top_p: float | None) -> None:
-    """Raise InputError for a temperature, top_k or top_p that means nothing."""
-    if not 0.0 <= temperature < math.inf:
-        raise InputError(
-            f"temperature is {temperature}", "give 0 for the most probable token, or more"
+    @classmethod
+    def load(cls, run_dir: str | Path, weights: str = "best") -> TextGenerator:
+        """The model of a run with its tokenizer; weights: "best" by validation loss, or "last".
+
+        Raises InputError where the directory is not a whole run.
+        """
+        run = RunDirectory.open(run_dir)
+        model = GPT.load(run_dir, weights=weights)
+        block = run.read_config().get("tt", {})
+        return cls(
+            model,
+            load_tokenizer(run.path / "tokenizer.json"),
+            lines=bool(block.get("experiment", {}).get("lines")),
         )
-    if top_k is not None and top_k < 1:
-        raise InputError(f"top-k is {top_k}", "give a whole number of at least 1")
-    if top_p is not None and not 0.0 < top_p <= 1.0:
-        raise InputError(f"top-p is {top_p}", "give a number above 0, up to 1")
 
+    def prompt_ids(self, prompt: str, unknown: Unknown = "error") -> list[int]:
+        """The ids of a prompt; in a model of single lines, a line begins before them.
 
-def generate_tokens(
-    model: GPT,
-    ids: Array,
-    max_new_tokens: int,
-    *,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    rng: np.random.Generator | None = None,
-    use_cache: bool = True,
-) -> Iterator[Array]:
-    """Yield the next token of each row, (B,), `max_new_tokens` times, as they are chosen.
+        An empty prompt is a newline, or token 0 where the vocabulary has none. Raises
+        InputError naming the characters that the model does not know.
+        """
+        text = START + prompt if self.lines else prompt
+        ids = self.tokenizer.encode(text, unknown=unknown).tolist()
+        return ids or self.tokenizer.encode(START, unknown="skip").tolist() or [0]
 
-    ids (B, T) with T >= 1. Once the text is longer than block_size, each step sees the last
-    block_size tokens; their positions shift, so the cache no longer helps and all are computed
-    again. Raises InputError for an empty prompt, ids outside the vocabulary and bad options.
-    """
-    check_sampling(temperature, top_k, top_p)
-    ids = np.asarray(ids)
-    if ids.ndim != 2 or ids.shape[1] == 0:
-        raise InputError(f"a prompt of shape {ids.shape}", "give at least one token, as (1, T)")
-    if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < model.config.vocab_size:
-        raise InputError(
-            f"prompt ids run from {ids.min()} to {ids.max()}",
-            f"the model knows 0 to {model.config.vocab_size - 1}",
+    def stream(
+        self,
+        prompt: str = "",
+        max_new_tokens: int = 500,
+        *,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        stop: Sequence[str] = (),
+        seed: int | None = None,
+        unknown: Unknown = "error",
+    ) -> Iterator[str]:
+        """Yield the continuation of the prompt in pieces that are never half a character.
+
+        Ends before the first of the `stop` strings. Raises InputError as `generate_tokens` and
+        `prompt_ids` do, before anything is yielded.
+        """
+        stopper = StopStrings(stop)
+        tokens = generate_tokens(
+            self.model,
+            np.array([self.prompt_ids(prompt, unknown)]),
+            max_new_tokens,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            rng=np.random.default_rng(seed),
         )
-    if max_new_tokens < 0:
-        raise InputError(f"{max_new_tokens} new tokens", "give 0 or more")
-    return _generate(
-        model,
-        ids,
-        max_new_tokens,
-        temperature,
-        top_k,
-        top_p,
-        rng or np.random.default_rng(),
-        use_cache,
-    )
+        return self._stream(tokens, stopper)
 
+    def _stream(self, tokens: Iterator[npt.NDArray[Any]], stopper: StopStrings) -> Iterator[str]:
+        decoder = self.tokenizer.decoder()
+        for token in tokens:
+            piece = stopper.push(decoder.push(int(token[0])))
+            if piece:
+                yield piece
+            if stopper.found:
+                return
+        piece = stopper.push(decoder.flush()) + stopper.flush()
+        if piece:
+            yield piece
 
-def _generate(
-    model: GPT,
-    ids: Array,
-    max_new_tokens: int,
-    temperature: float,
-    top_k: int | None,
-    top_p: float | None,
-    rng: np.random.Generator,
-    use_cache: bool,
-) -> Iterator[Array]:
-    context = ids[:, -model.config.block_size :]
-    cache = model.new_cache() if use_cache else None
-    unseen = context
-    for _ in range(max_new_tokens):
-        logits = _last_logits(model, unseen, cache)
-        chosen = choose(logits, rng, temperature, top_k, top_p)
-        yield chosen
-        context = np.concatenate([context, chosen[:, None]], axis=1)
-        if context.shape[1] > model.config.block_size:
-            context, cache = context[:, 1:], None
-        unseen = context if cache is None else chosen[:, None]
-
-
-@no_grad()
-def _last_logits(model: GPT, ids: Array, cache: Any) -> Array:
-    """Logits of the last position, (B, V), without dropout."""
-    training = model.training
-    model.eval()
-    try:
-        return model(ids, cache=cache, last_only=True).data[:, -1]  # type: ignore[no-any-return]
-    finally:
-        model.train(training)
+    def write(self, prompt: str = "", max_new_tokens: int = 500, **options: Any) -> str:
+        """The whole continuation; options as in `stream`."""
+        return "".join(self.stream(prompt, max_new_tokens, **options))
 
 
 class StopStrings:

@@ -14,12 +14,14 @@ from tinygrad_tf.engine.graph import no_grad
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.config import GPTConfig
+from tinygrad_tf.models.sampling import generate_tokens
 from tinygrad_tf.nn.attention import LayerCache
 from tinygrad_tf.nn.block import Block
 from tinygrad_tf.nn.hooks import tap
 from tinygrad_tf.nn.layers import Dropout, Embedding, LayerNorm, normal
 from tinygrad_tf.nn.module import Module, Parameter
 from tinygrad_tf.nn.positions import sinusoidal_positions
+from tinygrad_tf.storage.run_directory import RunDirectory
 
 Array = npt.NDArray[Any]
 
@@ -133,10 +135,8 @@ class GPT(Module):
     ) -> Array:
         """Continue each row of integer ids (B, T); returns (B, T + max_new_tokens).
 
-        See `tinygrad_tf.generate.generate_tokens`, which also streams.
+        See `sampling.generate_tokens`, which also streams.
         """
-        from tinygrad_tf.generate import generate_tokens
-
         ids = np.asarray(ids)
         steps = generate_tokens(
             self,
@@ -169,14 +169,20 @@ class GPT(Module):
         return self
 
     @classmethod
-    def load(cls, run_dir: str | Path) -> GPT:
-        """The model of a run directory, or of a Hugging Face GPT-2 directory, ready to use.
+    def load(cls, run_dir: str | Path, weights: str = "last") -> GPT:
+        """The model of a run directory, or of a Hugging Face GPT-2 directory, without dropout.
 
-        Raises InputError where the directory, its configuration or its weights are not whole.
+        weights: "last", or "best" by validation loss if one was marked. Raises InputError where the directory, its
+        configuration or its weights are not whole.
         """
-        from tinygrad_tf.models.huggingface import load_gpt
+        from tinygrad_tf.models.huggingface import config_from_json, load_tensors
 
-        return load_gpt(Path(run_dir))
+        run = RunDirectory.open(run_dir)
+        model = cls(config_from_json(run.read_config()))
+        best = weights == "best" and "best" in run.checkpoint_steps()
+        load_tensors(model, run.load_model("best" if best else "latest"))
+        model.eval()
+        return model
 
 
 class Head(Module):

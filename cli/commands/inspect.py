@@ -1,0 +1,79 @@
+"""`tt inspect`: what a run holds."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.console import answer, has_glyphs, is_terminal, print_json, print_picture, say
+from cli.options import GroupedCommand, RunPath, option
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+    from cli.pictures.tables import Table
+    from cli.run_summary import RunSummary
+
+EXAMPLES = (
+    "tt inspect runs/book",
+    "tt inspect runs/book --save book.svg",
+    "tt inspect runs/book --json | python -m json.tool",
+)
+
+OPTIONS: list[click.Parameter] = [
+    click.Argument(["run"], type=RunPath()),
+    option("--json", is_flag=True, help="One object with everything."),
+    option("--save", type=click.Path(path_type=Path), help="Save as .svg, .html or .txt."),
+    option("--force", is_flag=True, help="Overwrite the saved file."),
+    option("--log-x", is_flag=True, help="Logarithmic step axis."),
+]
+
+
+@click.command("inspect", cls=GroupedCommand, examples=EXAMPLES, params=OPTIONS)
+def command(run: Path, json: bool, save: Path | None, force: bool, log_x: bool) -> None:
+    """Show the settings, parameters, losses and loss curve of RUN."""
+    from cli.pictures.export import check_target
+    from cli.pictures.export import save as save_picture
+    from cli.run_summary import RunSummary
+
+    if save is not None:
+        check_target(save, force=force)
+    summary = RunSummary.read(run)
+    if json:
+        print_json(summary.as_json())
+    elif is_terminal(sys.stdout):
+        print_picture(_picture(summary, log_x=log_x, ascii=not has_glyphs(sys.stdout)))
+    else:
+        answer("\n\n".join(table.tsv() for table in _tables(summary)))
+    if save is not None:
+        save_picture(_picture(summary, log_x=log_x), save, title=f"tt inspect {run}", force=force)
+        say(f"saved {save}")
+    if not json:
+        say(f'next: tt generate {shlex.quote(run.as_posix())} --prompt "..."')
+
+
+def _tables(summary: "RunSummary") -> list["Table"]:
+    """Settings, state and parameters."""
+    from cli.pictures.tables import Table
+
+    parameters = [
+        (p.layer, p.name, " x ".join(map(str, p.shape)), p.count) for p in summary.parameters
+    ]
+    return [
+        Table(("setting", "value"), list(summary.settings())),
+        Table(("state", "value"), list(summary.facts())),
+        Table(("layer", "parameter", "shape", "count"), parameters),
+    ]
+
+
+def _picture(summary: "RunSummary", *, log_x: bool, ascii: bool = False) -> "Group":
+    """The tables, and the loss curve under them."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from cli.pictures.training import losses
+
+    parts = [part for table in _tables(summary) for part in (table, Text(""))]
+    return Group(*parts, losses(summary.progress, width=80, log_x=log_x, ascii=ascii))

@@ -1,0 +1,1 @@
+"""Pictures for the terminal: plain functions from plain data to what rich can print."""

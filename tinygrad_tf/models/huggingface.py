@@ -1,0 +1,161 @@
+"""A GPT on disk, in Hugging Face's GPT-2 layout wherever the model is a GPT-2.
+
+The tensors bear the same names and shapes ([in, out], Q, K, V side by side), so a run loads with
+`GPT2LMHeadModel.from_pretrained(run)`. What GPT-2 lacks is written out exactly where that is
+possible: absent biases as zeros, sinusoidal positions as a table. Where it is not, the weights
+are stored under our own names and `why_not` says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tinygrad_tf.errors import InputError
+from tinygrad_tf.models.config import GPTConfig
+from tinygrad_tf.models.gpt import GPT
+
+Array = npt.NDArray[Any]
+
+PREFIX = "transformer."
+ACTIVATION_NAMES = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new"}
+ACTIVATIONS = {name: ours for ours, name in ACTIVATION_NAMES.items()} | {
+    "gelu_pytorch_tanh": "gelu_tanh"
+}
+# Variants of GPT-2 that this GPT does not compute, with the values under which it is the same.
+PLAIN_VALUES = {
+    "scale_attn_weights": True,
+    "scale_attn_by_inverse_layer_idx": False,
+    "add_cross_attention": False,
+}
+
+
+def why_not(config: GPTConfig) -> str | None:
+    """Why a model of this shape is not a GPT-2 that Hugging Face could load, or None if it is."""
+    if config.norm == "post":
+        return "its norms stand after each part (norm=post), GPT-2's before"
+    if config.head_bias:
+        return "its output layer has a bias, GPT-2's has none"
+    return None
+
+
+def config_json(config: GPTConfig, **tt: Any) -> dict[str, Any]:
+    """The content of config.json: Hugging Face's fields, and ours in a block of their own."""
+    reason = why_not(config)
+    ours = {"schema_version": 1, **tt, "model": config.as_dict(), "huggingface": reason or "loads"}
+    if reason is not None:
+        return {"model_type": "tinygrad_tf", "architectures": [], "tt": ours}
+    return {
+        "model_type": "gpt2",
+        "architectures": ["GPT2LMHeadModel"],
+        "vocab_size": config.vocab_size,
+        "n_positions": config.block_size,
+        "n_ctx": config.block_size,
+        "n_embd": config.n_embd,
+        "n_layer": config.n_layer,
+        "n_head": config.n_head,
+        "n_inner": config.d_ff,
+        "activation_function": ACTIVATION_NAMES[config.activation],
+        "layer_norm_epsilon": config.layer_norm_eps,
+        "embd_pdrop": config.dropout,
+        "attn_pdrop": config.dropout,
+        "resid_pdrop": config.dropout,
+        "initializer_range": config.init_std,
+        **PLAIN_VALUES,
+        "reorder_and_upcast_attn": False,
+        "tie_word_embeddings": config.tie_weights,
+        "bos_token_id": None,
+        "eos_token_id": None,
+        "torch_dtype": "float32",
+        "tt": ours,
+    }
+
+
+def config_from_json(given: Mapping[str, Any]) -> GPTConfig:
+    """The model that a config.json describes, ours or Hugging Face's; InputError if neither."""
+    block = given.get("tt")
+    if isinstance(block, Mapping):
+        model = block.get("model")
+        if not isinstance(model, dict):
+            raise InputError('config.json has no "model" in its "tt" block', "was it edited?")
+        return GPTConfig.from_dict(model)
+    if given.get("model_type") != "gpt2":
+        raise InputError(
+            f"config.json describes a {given.get('model_type', 'nameless')!r} model",
+            "give the directory of a run, or of a Hugging Face GPT-2",
+        )
+    for name, plain in PLAIN_VALUES.items():
+        if given.get(name, plain) != plain:
+            raise InputError(f"this GPT-2 has {name}={given[name]}, which is not computed here")
+    activation = given.get("activation_function", "gelu_new")
+    if activation not in ACTIVATIONS:
+        raise InputError(f"this GPT-2 uses the activation {activation!r}, which is not known here")
+    missing = [n for n in ("vocab_size", "n_embd", "n_layer", "n_head") if n not in given]
+    if missing:
+        raise InputError(f"config.json lacks {', '.join(missing)}", "was the download complete?")
+    return GPTConfig(
+        vocab_size=given["vocab_size"],
+        block_size=given.get("n_positions", given.get("n_ctx", 1024)),
+        n_layer=given["n_layer"],
+        n_head=given["n_head"],
+        n_embd=given["n_embd"],
+        d_ff=given.get("n_inner"),
+        dropout=given.get("resid_pdrop", 0.1),
+        activation=ACTIVATIONS[activation],
+        tie_weights=given.get("tie_word_embeddings", True),
+        layer_norm_eps=given.get("layer_norm_epsilon", 1e-5),
+        init_std=given.get("initializer_range", 0.02),
+    )
+
+
+def file_tensors(gpt: GPT) -> dict[str, Array]:
+    """The model's arrays as they are written: GPT-2's names if it is one, else ours."""
+    own = {name: p.data for name, p in gpt.named_parameters().items()}
+    if why_not(gpt.config) is not None:
+        return own
+    tensors = {n if n == "lm_head.weight" else PREFIX + n: x for n, x in own.items()}
+    if gpt.wpe is None:
+        tensors[f"{PREFIX}wpe.weight"] = gpt.position_table
+    for name, width in _biases(gpt.config).items():
+        tensors.setdefault(PREFIX + name, np.zeros(width, np.float32))
+    return tensors
+
+
+def _biases(config: GPTConfig) -> dict[str, int]:
+    """Every bias that GPT-2 has, and its length."""
+    c, inner = config.n_embd, config.feed_forward_width
+    parts = {
+        "ln_1": c,
+        "attn.c_attn": 3 * c,
+        "attn.c_proj": c,
+        "ln_2": c,
+        "mlp.c_fc": inner,
+        "mlp.c_proj": c,
+    }
+    names = {f"h.{i}.{part}.bias": n for i in range(config.n_layer) for part, n in parts.items()}
+    return names | {"ln_f.bias": c}
+
+
+def load_tensors(gpt: GPT, tensors: Mapping[str, Array]) -> None:
+    """Put arrays read from a file into the model; the reverse of `file_tensors`.
+
+    Accepts GPT-2's names with and without their prefix, and passes over its buffers. Raises
+    InputError naming every tensor that is missing, unexpected or misshapen.
+    """
+    config = gpt.config
+    state = {name.removeprefix(PREFIX): x for name, x in tensors.items()}
+    if why_not(config) is None:
+        optional = {f"h.{i}.attn.{b}" for i in range(config.n_layer) for b in ("bias", "masked_bias")}
+        own = gpt.named_parameters()
+        zeros = {name for name in _biases(config) if name not in own}
+        zeros = {name for name in zeros if name in state and not np.any(state[name])}
+        optional |= zeros
+        if gpt.wpe is None:
+            optional.add("wpe.weight")
+        if config.tie_weights:
+            optional.add("lm_head.weight")
+        state = {name: x for name, x in state.items() if name not in optional}
+    gpt.load_state_dict(state)

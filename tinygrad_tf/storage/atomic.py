@@ -1,0 +1,182 @@
+"""Files that are the old one or the new one at every instant, never half of each."""
+
+import errno
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tinygrad_tf.errors import FailedError, InputError
+
+PathLike = str | os.PathLike[str]
+Content = bytes | Iterable[bytes | memoryview]
+
+_TEMPORARY = re.compile(r".+\.tmp-\d+-[0-9a-f]{8}")
+_RENAME_RETRIES = 7 if os.name == "nt" else 0
+_AGAIN = "then run the command again"
+_FAULTS = {
+    "ENOSPC": ("the disk is full", f"free some space, {_AGAIN}"),
+    "EDQUOT": ("your disk quota is used up", f"free some space, {_AGAIN}"),
+    "EFBIG": ("the file would be larger than is allowed here", f"raise the limit, {_AGAIN}"),
+    "EACCES": ("permission denied", "choose a directory that you may write to"),
+    "EPERM": ("permission denied", "choose a directory that you may write to"),
+    "EROFS": ("the file system is read-only", "choose a directory that you may write to"),
+    "ENOENT": ("its directory does not exist", f"make it, {_AGAIN}"),
+    "ENAMETOOLONG": ("its name is too long", "choose a shorter one"),
+}
+
+
+@contextmanager
+def writing(path: PathLike, intact: str = "nothing that was there is changed") -> Iterator[None]:
+    """Turn an OSError inside into a FailedError: what, why, what is `intact`, what to do."""
+    try:
+        yield
+    except OSError as error:
+        name = errno.errorcode.get(error.errno or 0, "")
+        why, remedy = _FAULTS.get(name, (error.strerror or str(error), f"mend that, {_AGAIN}"))
+        raise FailedError(f"cannot write {os.fspath(path)}: {why} ({intact})", remedy) from error
+
+
+@contextmanager
+def reading(path: PathLike) -> Iterator[None]:
+    """Turn an OSError inside into an InputError that names the file and says why."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise InputError(f"{os.fspath(path)} does not exist", "check the path") from error
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise InputError(f"cannot read {os.fspath(path)}: {why}", "check the path") from error
+
+
+def write_atomically(path: PathLike, content: Content) -> str:
+    """Put new content in a file's place in one step and return its sha256.
+
+    `content` is bytes, or an iterable of pieces for what should not be held twice in memory.
+    Written beside, forced to the disk, renamed: a crash leaves the old file or the new one.
+    Raises FailedError where it cannot be written; the old file is then intact.
+    """
+    path = Path(path)
+    temporary = temporary_beside(path)
+    with writing(path):
+        try:
+            digest = write_synced(temporary, content)
+            replace(temporary, path)
+        finally:
+            with suppress(OSError):
+                temporary.unlink()
+        sync_directory(path.parent)
+    return digest
+
+
+def write_synced(path: Path, content: Content) -> str:
+    """Write a file that must not exist yet, force it to the disk, return its sha256."""
+    digest = hashlib.sha256()
+    with path.open("xb") as file:
+        for piece in (content,) if isinstance(content, bytes) else content:
+            digest.update(piece)
+            file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
+    return digest.hexdigest()
+
+
+def publish_directory(temporary: Path, path: Path) -> None:
+    """Give a finished directory its name, which must be free, and force both to the disk."""
+    sync_directory(temporary)
+    replace(temporary, path)
+    sync_directory(path.parent)
+
+
+def link_atomically(source: Path, path: Path) -> None:
+    """Make `path` a second name of `source`, or a copy of it where links do not work."""
+    temporary = temporary_beside(path)
+    try:
+        try:
+            os.link(source, temporary)
+        except OSError:
+            with source.open("rb") as file:
+                write_synced(temporary, iter(lambda: file.read(1 << 20), b""))
+        replace(temporary, path)
+    finally:
+        with suppress(OSError):  # renaming a file's name onto another name of it leaves both
+            temporary.unlink()
+
+
+def replace(source: Path, target: Path) -> None:
+    """Rename, with patience: on Windows a virus scanner may hold a file for a moment."""
+    for attempt in range(_RENAME_RETRIES):
+        try:
+            source.replace(target)
+            return
+        except PermissionError:
+            time.sleep(0.01 * 2**attempt)
+    source.replace(target)
+
+
+def sync_directory(path: Path) -> None:
+    """Force a directory's names to the disk, on systems where a directory can be opened."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network file systems
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def temporary_beside(path: Path) -> Path:
+    """Return an unused name beside `path`, which `is_temporary` recognises after a crash."""
+    return path.with_name(f"{path.name}.tmp-{os.getpid()}-{secrets.token_hex(4)}")
+
+
+def is_temporary(path: Path) -> bool:
+    """Tell whether a name is one of `temporary_beside`."""
+    return _TEMPORARY.fullmatch(path.name) is not None
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a whole directory; raises OSError."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def sha256_of(path: Path) -> str | None:
+    """Return the sha256 of a file, None where there is none to read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def same_content(path: Path, other: Path) -> bool:
+    """Tell whether two names hold the same bytes; a missing file has none."""
+    try:
+        if path.samefile(other):
+            return True
+        if path.stat().st_size != other.stat().st_size:
+            return False
+    except OSError:
+        return False
+    return sha256_of(path) == sha256_of(other)
+
+
+def check_sha256(path: Path, found: str, recorded: str) -> None:
+    """Raise InputError where a file is not the one whose digest was recorded."""
+    if found != recorded:
+        raise InputError(
+            f"{path} has been altered or damaged: its sha256 is {found[:12]}..., "
+            f"{recorded[:12]}... was recorded when it was written",
+            "restore it from a copy",
+        )

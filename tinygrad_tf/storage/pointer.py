@@ -1,0 +1,97 @@
+"""The pointer of a run: which checkpoints count, and the digest of each of their files."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tinygrad_tf.errors import InputError
+from tinygrad_tf.storage.strict_json import read_json, write_json
+
+SCHEMA_VERSION = 1
+POINTER = "latest.json"
+CHECKPOINT_NAME = re.compile(r"\d{6,}(-\d+)?")
+CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "trainer_state.json")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One checkpoint: its directory in the run, and the sha256 of each file by name."""
+
+    dir: str
+    sha256: Mapping[str, str]
+
+    @property
+    def step(self) -> int:
+        """The step after which it was saved."""
+        return int(self.dir.removeprefix("checkpoints/").partition("-")[0])
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """The checkpoints that are kept; one of them may have two roles."""
+
+    latest: Entry
+    previous: Entry | None = None
+    best: Entry | None = None
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All of them, the latest first."""
+        return [entry for entry in (self.latest, self.previous, self.best) if entry is not None]
+
+
+def write_pointer(path: Path, pointer: Pointer) -> None:
+    """Move the pointer, in one step; raises FailedError, the old one is then intact."""
+    write_json(path, {"schema": SCHEMA_VERSION, **asdict(pointer)})
+
+
+def read_pointer(path: Path) -> Pointer | None:
+    """Read the pointer, None where there is none yet; raises InputError for a damaged one."""
+    if not path.exists():
+        return None
+    record = read_json(path)
+    check_schema(path, record.get("schema"))
+    latest, previous, best = (
+        _entry(path, role, record.get(role)) for role in ("latest", "previous", "best")
+    )
+    if latest is None:
+        raise InputError(f"{path} names no latest checkpoint", "restore it from a copy")
+    return Pointer(latest, previous, best)
+
+
+def check_schema(path: Path, version: object) -> None:
+    """Raise InputError for a schema version that this program does not know."""
+    if type(version) is not int or version < 1:
+        raise InputError(f"{path}: {version!r} is not a schema version", "restore it from a copy")
+    if version > SCHEMA_VERSION:
+        raise InputError(
+            f"{path} has schema version {version}, this program knows up to {SCHEMA_VERSION}",
+            "update this program: a newer one wrote the run",
+        )
+
+
+def _entry(path: Path, role: str, value: object) -> Entry | None:
+    if value is None:
+        return None
+    if isinstance(value, dict) and value.keys() == {"dir", "sha256"}:
+        directory, digests = value["dir"], value["sha256"]
+        if _is_directory(directory) and _are_digests(digests):
+            return Entry(directory, digests)
+    raise InputError(f"{path}: {role!r} does not name a checkpoint", "restore it from a copy")
+
+
+def _is_directory(value: object) -> bool:
+    """Tell a checkpoint's directory; nothing outside the run can be named."""
+    if not isinstance(value, str):
+        return False
+    parent, _, name = value.partition("/")
+    return parent == "checkpoints" and CHECKPOINT_NAME.fullmatch(name) is not None
+
+
+def _are_digests(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.keys() == set(CHECKPOINT_FILES)
+        and all(isinstance(digest, str) for digest in value.values())
+    )

@@ -1,0 +1,233 @@
+"""Token files to batches: random windows, whole documents, and the whole of a split."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinygrad_tf.errors import InputError
+from tinygrad_tf.text.tokens import TokenFile, random_generator
+
+IGNORE = -1  # a target that counts in no loss
+
+_POOL = 64  # batches that documents of similar length are sought in: more pads less
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Input ids (B, T) and, for each, the id that follows it (B, T), or IGNORE; both int64."""
+
+    ids: NDArray[np.int64]
+    targets: NDArray[np.int64]
+
+    @property
+    def count(self) -> int:
+        """How many targets count in the loss."""
+        return int(np.count_nonzero(self.targets != IGNORE))
+
+
+class Batches(Protocol):
+    """An endless, seeded order of training batches that can be left and taken up again."""
+
+    @property
+    def tokens_per_epoch(self) -> int:
+        """How many targets the split has."""
+        ...
+
+    def next_batch(self) -> Batch:
+        """Return the next batch."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Return the position, exactly, as plain JSON."""
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go to a position that `state` gave; InputError when it is none of this order."""
+        ...
+
+
+class WindowBatches:
+    """Windows of `block_size` tokens that start anywhere, drawn at random.
+
+    InputError when the split is shorter than block_size + 1, or an option is out of range.
+    """
+
+    def __init__(self, split: TokenFile, block_size: int, batch_size: int, seed: int) -> None:
+        _require_positive(block_size=block_size, batch_size=batch_size)
+        if split.targets < block_size:
+            raise InputError(
+                f"the {split.name} split has {len(split.tokens):,} tokens and needs "
+                f"block_size + 1 = {block_size + 1:,}",
+                "use a smaller --block-size or a longer text",
+            )
+        self.tokens_per_epoch = split.targets
+        self._tokens = split.tokens
+        self._batch_size = batch_size
+        self._offsets = np.arange(block_size + 1)
+        self._random = random_generator(seed)
+
+    def next_batch(self) -> Batch:
+        """Return the next batch: ids and targets (batch_size, block_size)."""
+        last = len(self._tokens) - len(self._offsets)
+        starts = self._random.integers(0, last, size=(self._batch_size, 1), endpoint=True)
+        return _shifted(self._tokens[starts + self._offsets])
+
+    def state(self) -> dict[str, Any]:
+        """Return the state of the generator; its two 128-bit words as strings."""
+        state: dict[str, Any] = dict(self._random.bit_generator.state)
+        words = {name: str(word) for name, word in state.pop("state").items()}
+        return {**state, **words}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go to a position that `state` gave."""
+        try:
+            self._random.bit_generator.state = {
+                "bit_generator": state["bit_generator"],
+                "state": {name: int(state[name]) for name in ("state", "inc")},
+                "has_uint32": state["has_uint32"],
+                "uinteger": state["uinteger"],
+            }
+        except (KeyError, TypeError, ValueError, OverflowError) as fault:
+            raise _not_a_state("windows") from fault
+
+
+class DocumentBatches:
+    """Whole documents, every one of them once an epoch, in a new seeded order each time.
+
+    A document longer than `block_size` is cut into consecutive pieces, of which each target
+    counts once. Pieces of similar length, sought within pools of some dozens of batches, go
+    together, so that rows padded to the longest of a batch waste little. Batches of an epoch
+    differ by at most one row. InputError when there are no documents or an option is out of range.
+    """
+
+    def __init__(self, split: TokenFile, block_size: int, batch_size: int, seed: int) -> None:
+        _require_positive(block_size=block_size, batch_size=batch_size)
+        self._begins, self._lengths = _pieces(split, block_size)
+        self.tokens_per_epoch = split.targets
+        self._tokens = split.tokens
+        self._seed = seed
+        self._epoch = 0
+        self._cursor = 0
+        self.batches_per_epoch = -(-len(self._begins) // batch_size)
+        self._edges = _even_edges(len(self._begins), self.batches_per_epoch)
+        self._shuffle()
+
+    def _shuffle(self) -> None:
+        """Set the order of the epoch, a function of the seed and its number alone."""
+        random = random_generator(self._seed, self._epoch)
+        self._order = random.permutation(len(self._begins))
+        for first in range(0, self.batches_per_epoch, _POOL):
+            end = min(first + _POOL, self.batches_per_epoch)
+            pool = self._order[self._edges[first] : self._edges[end]]
+            pool[:] = pool[np.argsort(self._lengths[pool], kind="stable")]
+        self._batch_order = random.permutation(self.batches_per_epoch)
+
+    def next_batch(self) -> Batch:
+        """Return the next batch: rows padded to the longest, at most block_size."""
+        if self._cursor == self.batches_per_epoch:
+            self._epoch += 1
+            self._cursor = 0
+            self._shuffle()
+        number = self._batch_order[self._cursor]
+        self._cursor += 1
+        pieces = self._order[self._edges[number] : self._edges[number + 1]]
+        return _padded(self._tokens, self._begins[pieces], self._lengths[pieces])
+
+    def state(self) -> dict[str, Any]:
+        """Return the seed, the epoch and how many of its batches are done."""
+        return {
+            "seed": self._seed,
+            "epoch": self._epoch,
+            "cursor": self._cursor,
+            "batches_per_epoch": self.batches_per_epoch,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go to a position that `state` gave."""
+        names = ("seed", "epoch", "cursor", "batches_per_epoch")
+        if any(type(state.get(name)) is not int or state[name] < 0 for name in names):
+            raise _not_a_state("documents")
+        if state["batches_per_epoch"] != self.batches_per_epoch:
+            raise InputError(
+                f"the saved position counts {state['batches_per_epoch']:,} batches an epoch, "
+                f"and these make {self.batches_per_epoch:,}",
+                "resume with the text, --batch-size and --block-size of the run",
+            )
+        if state["cursor"] > self.batches_per_epoch:
+            raise _not_a_state("documents")
+        self._seed, self._epoch, self._cursor = (state[name] for name in names[:3])
+        self._shuffle()
+
+
+def training_batches(split: TokenFile, block_size: int, batch_size: int, seed: int) -> Batches:
+    """Return batches of documents if the split has documents, else of random windows."""
+    kind = WindowBatches if split.starts is None else DocumentBatches
+    return kind(split, block_size, batch_size, seed)
+
+
+def evaluation_batches(split: TokenFile, block_size: int, batch_size: int) -> Iterator[Batch]:
+    """Yield the whole split, the same way every time.
+
+    Every token after the first is a target exactly once: in windows at stride `block_size`
+    (the last one may be shorter, padded), or in all documents, the longest first.
+    """
+    _require_positive(block_size=block_size, batch_size=batch_size)
+    begins, lengths = _pieces(split, block_size)
+    order = np.argsort(-lengths, kind="stable")
+    for first in range(0, len(order), batch_size):
+        pieces = order[first : first + batch_size]
+        yield _padded(split.tokens, begins[pieces], lengths[pieces])
+
+
+def _pieces(split: TokenFile, block_size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Cut documents, or the one text, into pieces: first token and number of targets of each."""
+    if not split.targets:
+        raise InputError(f"the {split.name} split has nothing to predict", "give a longer text")
+    starts = split.starts
+    if starts is None:
+        starts = np.array([0, split.targets])
+    counts = -(-np.diff(starts) // block_size)
+    before = np.cumsum(counts) - counts
+    within = np.arange(counts.sum()) - np.repeat(before, counts)
+    begins = np.repeat(starts[:-1], counts) + within * block_size
+    lengths = np.minimum(block_size, np.repeat(starts[1:], counts) - begins)
+    return begins, lengths
+
+
+def _even_edges(count: int, parts: int) -> NDArray[np.int64]:
+    """Return the parts + 1 edges that cut `count` things into parts differing by one at most."""
+    return np.arange(parts + 1) * count // parts
+
+
+def _padded(tokens: NDArray[Any], begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> Batch:
+    columns = np.arange(lengths.max() + 1)
+    places = np.minimum(begins[:, None] + columns, len(tokens) - 1)
+    batch = _shifted(tokens[places])
+    padding = columns[:-1] >= lengths[:, None]
+    batch.ids[padding] = 0  # any id will do: a causal model never looks from left to right
+    batch.targets[padding] = IGNORE
+    return batch
+
+
+def _shifted(rows: NDArray[Any]) -> Batch:
+    """Make a batch of rows (B, T + 1): each token is the target of the one before it."""
+    return Batch(rows[:, :-1].astype(np.int64), rows[:, 1:].astype(np.int64))
+
+
+def _require_positive(**options: int) -> None:
+    for name, value in options.items():
+        if value < 1:
+            option = "--" + name.replace("_", "-")
+            raise InputError(
+                f"{name} is {value}, and must be at least 1", f"use {option} 1 or more"
+            )
+
+
+def _not_a_state(kind: str) -> InputError:
+    return InputError(
+        f"the saved position in the data is not one of {kind}",
+        "resume from a checkpoint of this run",
+    )

@@ -1,0 +1,383 @@
+"""A training run from beginning to end: text, tokens, model, trainer and the run's directory."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tinygrad_tf
+from tinygrad_tf import corpus
+from tinygrad_tf.errors import InputError
+from tinygrad_tf.models.config import GPTConfig
+from tinygrad_tf.models.gpt import GPT
+from tinygrad_tf.models.huggingface import config_json, file_tensors, load_tensors, why_not
+from tinygrad_tf.storage import atomic
+from tinygrad_tf.storage.run_directory import RunDirectory
+from tinygrad_tf.text.baselines import bigram_nats, unigram_nats
+from tinygrad_tf.text.reading import FileSource, StringSource, TextSource
+from tinygrad_tf.text.tokenizers import (
+    ByteTokenizer,
+    CharTokenizer,
+    Tokenizer,
+    load_tokenizer,
+    save_tokenizer,
+)
+from tinygrad_tf.text.tokens import TokenSet, build_tokens, open_tokens
+from tinygrad_tf.train.batches import evaluation_batches, training_batches
+from tinygrad_tf.train.events import Event, PlanEvent
+from tinygrad_tf.train.options import Recipe, TrainOptions
+from tinygrad_tf.train.trainer import Progress, TrainConfig, Trainer, first
+
+# The longest document that a context is made for unless more is asked.
+LONGEST_CONTEXT = 256
+# The training loss that is reported is that of about so many tokens.
+SAMPLE_TARGETS = 16_384
+EVALUATION_TOKENS = 8192
+
+
+class Experiment:
+    """One run; make it with `create` or `resume`, look at `plan()`, then iterate over `run()`."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        path: Path,
+        tokenizer: Tokenizer,
+        tokens: TokenSet,
+        notes: list[str],
+        *,
+        force: bool = False,
+    ) -> None:
+        self.recipe, self.path, self.tokenizer, self.tokens = recipe, path, tokenizer, tokens
+        self.notes, self.force = notes, force
+        self.config = _model_config(recipe, tokenizer, tokens)
+        if not recipe.lines:
+            tokens.require(self.config.block_size)
+        self.train_config = TrainConfig(**recipe.training)
+        self._workspace: tempfile.TemporaryDirectory[str] | None = None
+        self._checkpoint: Any = None
+        self._directory: RunDirectory | None = None
+        self._trainer: Trainer | None = None
+        self._stopping = False
+
+    # --- making one -----------------------------------------------------------------------------
+    @classmethod
+    def create(cls, options: TrainOptions) -> Experiment:
+        """A new run: reads and encodes the text, and writes nothing where the run will be.
+
+        Raises InputError for whatever is wrong with the options or the text.
+        """
+        recipe = options.resolve()
+        path = options.out or _free_path(Path("runs") / recipe.title())
+        if options.out is not None and not options.force:
+            _require_free(path)
+        source = _source(recipe)
+        tokenizer = _new_tokenizer(recipe, source)
+        workspace = tempfile.TemporaryDirectory(prefix="tt-tokens-")
+        tokens = _build(recipe, source, tokenizer, Path(workspace.name))
+        experiment = cls(
+            recipe, path, tokenizer, tokens, source.report.notes(), force=options.force
+        )
+        experiment._workspace = workspace
+        experiment._require_memory()
+        return experiment
+
+    @classmethod
+    def resume(
+        cls, run_dir: str | Path, *, steps: int | None = None, time_limit: float | None = None
+    ) -> Experiment:
+        """Go on with a run where its last checkpoint stands, exactly as if it had not stopped.
+
+        steps and time_limit replace those of the run. Raises InputError where the run is not
+        whole, its text has changed, or there is nothing left to do.
+        """
+        notes: list[str] = []
+        directory = RunDirectory.open(run_dir, on_warning=notes.append)
+        config = directory.read_config()
+        block = config.get("tt", {}).get("experiment")
+        if not isinstance(block, dict):
+            raise InputError(f"{directory.path} was not trained by tt", "start a run of its own")
+        recipe = Recipe.from_dict(block)
+        changed = {"steps": steps or recipe.training["steps"], "time_limit": time_limit}
+        recipe = replace(recipe, training=recipe.training | changed)
+        tokenizer = load_tokenizer(directory.path / "tokenizer.json")
+        source = _source(recipe)
+        experiment = cls(
+            recipe, directory.path, tokenizer, _reopen(directory.path, recipe, source, tokenizer), notes
+        )
+        experiment._directory = directory
+        if directory.checkpoint_steps():
+            experiment._checkpoint = directory.load_checkpoint()
+            experiment._require_same_origin()
+        return experiment
+
+    def _require_same_origin(self) -> None:
+        """Raise InputError unless the checkpoint was made from this text and tokenizer."""
+        state = self._checkpoint.state
+        for name, now in (
+            ("text", self.tokens.text_sha256),
+            ("tokenizer", self.tokenizer.sha256()),
+        ):
+            if state[f"{name}_sha256"] != now:
+                raise InputError(
+                    f"the {name} of {self.path} is not the one it was trained with "
+                    f"(sha256 {now[:12]}, was {state[f'{name}_sha256'][:12]})",
+                    f"restore the {name}, or start a new run with another --out",
+                )
+        if state["step"] >= self.train_config.steps:
+            raise InputError(
+                f"{self.path} has been trained for all of its {state['step']:,} steps",
+                f"give more: --steps {2 * state['step']}",
+            )
+
+    def _require_memory(self) -> None:
+        need, free = self.config.memory_bytes(self.recipe.batch_size), _free_memory()
+        if free is not None and need > free and not self.force:
+            raise InputError(
+                f"training needs about {need / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free",
+                "use a smaller --batch-size or model, or --force to try",
+            )
+
+    # --- the plan ---------------------------------------------------------------------------------
+    def plan(self) -> PlanEvent:
+        """What will be trained, on what, and what the loss is to be compared with."""
+        targets = self.tokens.train.targets
+        per_step = self.recipe.batch_size * self.config.block_size * self.train_config.grad_accum
+        if self.recipe.lines:
+            # Documents are mostly shorter than the context.
+            documents = _count_documents(self.tokens)
+            per_step = round(self.recipe.batch_size * targets / documents)
+        total = per_step * self.train_config.steps
+        return PlanEvent(
+            run=str(self.path),
+            preset=self.recipe.preset,
+            params=self.config.parameter_count(),
+            tokens_train=targets,
+            tokens_val=self.tokens.val.targets,
+            vocab_size=self.config.vocab_size,
+            epochs=total / targets,
+            flops=total * self.config.flops_per_token(),
+            memory_bytes=self.config.memory_bytes(self.recipe.batch_size),
+            references=self.references(),
+            notes=self.notes + self._warnings(total / targets),
+            config=self.config.as_dict() | self.recipe.training | {
+                "batch_size": self.recipe.batch_size,
+                "seed": self.recipe.seed,
+            },
+        )
+
+    def _warnings(self, epochs: float) -> list[str]:
+        notes = []
+        if epochs > 20:
+            notes.append(f"the text is read {epochs:.0f} times over: expect over-fitting")
+        reason = why_not(self.config)
+        if reason:
+            notes.append(f"Hugging Face's GPT-2 cannot load this model: {reason}")
+        return notes
+
+    def references(self) -> dict[str, float | None]:
+        """Losses to compare with, on the validation split, in nats per token."""
+        train, val, size = self.tokens.train.tokens, self.tokens.val.tokens, self.config.vocab_size
+        floor = self._floor_nats()
+        return {
+            "uniform": math.log(size),
+            "unigram": unigram_nats(train, val, size),
+            "bigram": bigram_nats(train, val, size),
+            "floor": None if floor is None else floor / self.tokens.val.targets,
+        }
+
+    def _floor_nats(self) -> float | None:
+        """The true entropy of the validation stories, known for the embedded corpus alone."""
+        if self.recipe.texts:
+            return None
+        stories = self.tokenizer.decode(self.tokens.val.tokens).strip("\n").split("\n")
+        return math.fsum(map(corpus.story_nats, stories))
+
+    # --- the run ------------------------------------------------------------------------------------
+    def run(self) -> Iterator[Event]:
+        """Train, yielding what happens; the run's directory is made now if it is new."""
+        directory = self._directory or self._make_directory()
+        with directory.lock():
+            self._trainer = self._make_trainer(directory)
+            if self._stopping:
+                self._trainer.stop()
+            yield from self._trainer.run()
+
+    def stop(self) -> None:
+        """Ask to finish the step, save and end; safe to call from a signal handler."""
+        self._stopping = True
+        if self._trainer is not None:
+            self._trainer.stop()
+
+    def _make_directory(self) -> RunDirectory:
+        directory = RunDirectory.create(self.path, force=self.force)
+        directory.write_config(
+            config_json(
+                self.config, version=tinygrad_tf.__version__, experiment=self.recipe.as_dict()
+            )
+        )
+        save_tokenizer(self.tokenizer, directory.path / "tokenizer.json")
+        directory.append_metrics(self.plan().as_json())
+        assert self._workspace is not None
+        data = directory.path / "data"
+        shutil.rmtree(data, ignore_errors=True)
+        with atomic.writing(data):
+            shutil.copytree(self._workspace.name, data)
+        self.tokens = open_tokens(data, self.tokenizer)
+        self._workspace.cleanup()
+        return directory
+
+    def _make_trainer(self, directory: RunDirectory) -> Trainer:
+        seed, block_size = self.recipe.seed, self.config.block_size
+        model = GPT(self.config, seed)
+        rows = max(self.recipe.batch_size, EVALUATION_TOKENS // block_size)
+        evaluate = partial(evaluation_batches, block_size=block_size, batch_size=rows)
+        validation = partial(evaluate, self.tokens.val)
+        sample = first(partial(evaluate, self.tokens.train), SAMPLE_TARGETS)
+        trainer = Trainer(
+            model,
+            training_batches(self.tokens.train, block_size, self.recipe.batch_size, seed),
+            self.train_config,
+            validation=validation,
+            training_sample=sample,
+            store=RunStore(directory, self.tokens.text_sha256, self.tokenizer.sha256()),
+            name=str(self.path),
+        )
+        val = self.tokens.val
+        first_chars = self.tokenizer.count_chars(val.tokens[:1])
+        trainer.chars_per_token = (val.chars - first_chars) / val.targets
+        floor = self._floor_nats()
+        if floor is not None:
+            trainer.floor_bits_per_char = floor / val.targets / math.log(2.0)
+        if self._checkpoint is not None:
+            _restore(trainer, self._checkpoint)
+            directory.truncate_metrics(trainer.progress.step)
+        return trainer
+
+
+class RunStore:
+    """Keeps a trainer's checkpoints and metrics in a run's directory."""
+
+    def __init__(self, directory: RunDirectory, text_sha256: str, tokenizer_sha256: str) -> None:
+        self.directory = directory
+        self.hashes = {"text_sha256": text_sha256, "tokenizer_sha256": tokenizer_sha256}
+
+    def save(self, trainer: Trainer, best: bool) -> str:
+        """Save weights, optimizer, random states and position as one checkpoint."""
+        progress = asdict(trainer.progress)
+        state = {
+            **self.hashes,
+            "step": trainer.progress.step,
+            # JSON has no infinity; a loss that was not measured yet is null.
+            "progress": {n: None if v == math.inf else v for n, v in progress.items()},
+            "optimizer_steps": trainer.optimizer.steps,
+            "batches": trainer.batches.state(),
+            "dropout_rng": trainer.model.dropout_rng.bit_generator.state,
+            "numpy": np.__version__,
+        }
+        path = self.directory.save_checkpoint(
+            trainer.progress.step,
+            file_tensors(trainer.model),
+            trainer.optimizer.state_dict(),
+            state,
+            best=best,
+        )
+        return str(path)
+
+    def log(self, event: Event) -> None:
+        """Append an event to metrics.jsonl."""
+        self.directory.append_metrics(event.as_json())
+
+
+def _restore(trainer: Trainer, checkpoint: Any) -> None:
+    """Put a trainer where a checkpoint was saved."""
+    state = checkpoint.state
+    load_tensors(trainer.model, checkpoint.model)
+    trainer.optimizer.load_state_dict(checkpoint.optimizer, state["optimizer_steps"])
+    trainer.batches.restore(state["batches"])
+    trainer.model.dropout_rng.bit_generator.state = state["dropout_rng"]
+    progress = state["progress"].items()
+    trainer.progress = Progress(**{n: math.inf if v is None else v for n, v in progress})
+
+
+def _source(recipe: Recipe) -> TextSource:
+    if recipe.texts:
+        return FileSource(recipe.texts, keep_newlines=recipe.keep_newlines)
+    return StringSource(corpus.generate().text, "the embedded corpus")
+
+
+def _new_tokenizer(recipe: Recipe, source: TextSource) -> Tokenizer:
+    if recipe.tokenizer == "byte":
+        return ByteTokenizer()
+    if recipe.tokenizer != "char":
+        raise InputError(f"there is no tokenizer {recipe.tokenizer!r}", "choose char or byte")
+    return CharTokenizer.from_text(source)
+
+
+def _build(recipe: Recipe, source: TextSource, tokenizer: Tokenizer, folder: Path) -> TokenSet:
+    return build_tokens(
+        source,
+        tokenizer,
+        folder,
+        val_fraction=recipe.val_fraction,
+        lines=recipe.lines,
+        seed=recipe.seed,
+    )
+
+
+def _reopen(path: Path, recipe: Recipe, source: TextSource, tokenizer: Tokenizer) -> TokenSet:
+    """A run's token files; made again where a crash came before they were whole."""
+    folder = path / "data"
+    if not (folder / "tokens.json").exists():
+        return _build(recipe, source, tokenizer, folder)
+    tokens = open_tokens(folder, tokenizer)
+    if tokens.text_sha256 != source.report.sha256:
+        raise InputError(
+            f"the text of {path} has changed since the run began "
+            f"(sha256 {source.report.sha256[:12]}, was {tokens.text_sha256[:12]})",
+            "restore the text, or start a new run with another --out",
+        )
+    return tokens
+
+
+def _model_config(recipe: Recipe, tokenizer: Tokenizer, tokens: TokenSet) -> GPTConfig:
+    fields = dict(recipe.model)
+    if "block_size" not in fields and recipe.lines and tokens.train.starts is not None:
+        longest = max(int(np.diff(s.starts).max()) for s in (tokens.train, tokens.val) if s.starts is not None)
+        fields["block_size"] = min(longest, LONGEST_CONTEXT)
+    return GPTConfig(vocab_size=tokenizer.vocab_size, **fields)
+
+
+def _count_documents(tokens: TokenSet) -> int:
+    return 1 if tokens.train.starts is None else max(1, len(tokens.train.starts) - 1)
+
+
+def _require_free(path: Path) -> None:
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise InputError(
+            f"{path} exists already",
+            f"choose another --out, replace it with --force, or go on with --resume {path}",
+        )
+
+
+def _free_path(path: Path) -> Path:
+    """The path, or the first of path-2, path-3, ... that is free: nothing is overwritten."""
+    candidates = [path, *(path.with_name(f"{path.name}-{n}") for n in range(2, 1000))]
+    return next((p for p in candidates if not p.exists()), candidates[-1])
+
+
+def _free_memory() -> int | None:
+    """Bytes of memory that are available, where the system tells."""
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None

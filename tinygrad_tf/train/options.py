@@ -1,0 +1,138 @@
+"""What can be asked of a training run, and how a preset fills in what was not asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from tinygrad_tf.errors import InputError
+from tinygrad_tf.models.config import GPTConfig
+from tinygrad_tf.models.presets import preset
+from tinygrad_tf.train.trainer import TrainConfig
+
+MODEL_FIELDS = tuple(f.name for f in fields(GPTConfig) if f.name != "vocab_size")
+TRAIN_FIELDS = tuple(f.name for f in fields(TrainConfig))
+
+CORPUS_PRESET = "default"
+TEXT_PRESET = "nano-cpu"
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """Every option of a training run; None leaves it to the preset.
+
+    texts: UTF-8 files, in order; none for the embedded corpus. out: the run's directory.
+    lines: each line is a document of its own. time_limit: seconds.
+    """
+
+    texts: tuple[Path, ...] = ()
+    out: Path | None = None
+    preset: str | None = None
+    seed: int | None = None
+    force: bool = False
+
+    lines: bool | None = None
+    tokenizer: str | None = None
+    val_fraction: float | None = None
+    keep_newlines: bool = False
+
+    n_layer: int | None = None
+    n_head: int | None = None
+    n_embd: int | None = None
+    d_ff: int | None = None
+    block_size: int | None = None
+    dropout: float | None = None
+    bias: bool | None = None
+    qkv_bias: bool | None = None
+    head_bias: bool | None = None
+    activation: str | None = None
+    norm: str | None = None
+    positions: str | None = None
+    tie_weights: bool | None = None
+
+    steps: int | None = None
+    time_limit: float | None = None
+    checkpoint_every: int | None = None
+    eval_every: int | None = None
+    early_stop: int | None = None
+    batch_size: int | None = None
+    grad_accum: int | None = None
+    learning_rate: float | None = None
+    min_lr: float | None = None
+    warmup: int | None = None
+    weight_decay: float | None = None
+    beta1: float | None = None
+    beta2: float | None = None
+    grad_clip: float | None = None
+
+    def resolve(self) -> Recipe:
+        """Fill in what was not asked; raises InputError for an unknown preset or bad numbers."""
+        chosen = preset(self.preset or (TEXT_PRESET if self.texts else CORPUS_PRESET))
+        asked = {name: value for name, value in asdict(self).items() if value is not None}
+        training = chosen.training | asked
+        return Recipe(
+            preset=chosen.name,
+            texts=tuple(str(Path(path).absolute()) for path in self.texts),
+            seed=training.get("seed", 1337),
+            lines=training.get("lines", not self.texts),
+            tokenizer=training.get("tokenizer", "char"),
+            val_fraction=training.get("val_fraction", 0.1),
+            keep_newlines=self.keep_newlines,
+            batch_size=training["batch_size"],
+            model={n: v for n, v in (chosen.model | asked).items() if n in MODEL_FIELDS},
+            training=_train_fields(training, asked),
+        )
+
+
+def _train_fields(training: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    chosen = {name: training[name] for name in TRAIN_FIELDS if name in training}
+    # A preset's end of the cosine belongs to its own peak.
+    if "learning_rate" in asked and "min_lr" not in asked:
+        chosen["min_lr"] = chosen["learning_rate"] / 10
+    TrainConfig(**chosen)
+    return chosen
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A run's options in full, as they are kept in its config.json.
+
+    model: fields of GPTConfig but for vocab_size; training: fields of TrainConfig.
+    """
+
+    preset: str
+    texts: tuple[str, ...]
+    seed: int
+    lines: bool
+    tokenizer: str
+    val_fraction: float
+    keep_newlines: bool
+    batch_size: int
+    model: dict[str, Any]
+    training: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1:
+            raise InputError(f"batch_size is {self.batch_size}", "give a whole number above 0")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every field by name, ready for JSON."""
+        return asdict(self) | {"texts": list(self.texts)}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Recipe:
+        """The reverse of `as_dict`; raises InputError where config.json was altered."""
+        try:
+            recipe = cls(**{**given, "texts": tuple(given["texts"])})
+            TrainConfig(**recipe.training)
+        except (TypeError, KeyError) as error:
+            raise InputError(
+                f'the "experiment" in config.json is malformed: {error}', "was it edited?"
+            ) from None
+        return recipe
+
+    def title(self) -> str:
+        """A short name for the run's directory."""
+        return Path(self.texts[0]).stem if self.texts else "stories"

@@ -1,0 +1,16 @@
+"""The learning rate over time."""
+
+import math
+
+
+def learning_rate(step: int, steps: int, peak: float, low: float, warmup: int) -> float:
+    """The rate of step `step` of `steps`, counted from 0: linear warm-up, then half a cosine.
+
+    The warm-up takes at most a tenth of all steps, and never starts from 0; the cosine ends at
+    `low` with the last step. Any numbers of steps, also 0 and 1, have an answer.
+    """
+    warmup = min(warmup, steps // 10)
+    if step < warmup:
+        return peak * (step + 1) / (warmup + 1)
+    done = min(1.0, (step - warmup) / max(1, steps - 1 - warmup))
+    return low + (peak - low) * 0.5 * (1.0 + math.cos(math.pi * done))

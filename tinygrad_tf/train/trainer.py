@@ -1,0 +1,338 @@
+"""The training loop: batches in, events out."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tinygrad_tf.engine.graph import no_grad
+from tinygrad_tf.engine.tensor import grad
+from tinygrad_tf.errors import FailedError, InputError
+from tinygrad_tf.models.gpt import GPT
+from tinygrad_tf.nn.hooks import record
+from tinygrad_tf.train.batches import Batch, Batches
+from tinygrad_tf.train.events import (
+    CheckpointEvent,
+    DoneEvent,
+    EvalEvent,
+    Event,
+    StepEvent,
+    WarningEvent,
+)
+from tinygrad_tf.train.memory import keep_freed_memory
+from tinygrad_tf.train.optim import AdamW
+from tinygrad_tf.train.schedule import learning_rate
+
+Array = npt.NDArray[Any]
+Gradients = dict[str, Array]
+BatchSource = Callable[[], Iterable[Batch]]
+
+# The validation loss has to rise this often in a row before it is called over-fitting.
+RISES_BEFORE_WARNING = 3
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How to train; raises InputError for numbers that mean nothing.
+
+    steps: optimizer steps; time_limit: seconds from the start or the resumption, or None. A step
+    takes grad_accum batches. grad_clip: the longest gradient norm, 0 for no clipping. early_stop:
+    end after so many evaluations in a row without a better validation loss.
+    """
+
+    steps: int = 2000
+    learning_rate: float = 1e-3
+    min_lr: float = 1e-4
+    warmup: int = 100
+    beta1: float = 0.9
+    beta2: float = 0.99
+    weight_decay: float = 0.1
+    grad_clip: float = 1.0
+    grad_accum: int = 1
+    eval_every: int = 250
+    checkpoint_every: int = 500
+    early_stop: int | None = None
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "grad_accum", "eval_every", "checkpoint_every"):
+            self._require(name, getattr(self, name) >= 1, "give a whole number of at least 1")
+        self._require("warmup", self.warmup >= 0, "give 0 or more steps")
+        for name in ("learning_rate", "min_lr", "weight_decay", "grad_clip"):
+            fine = 0.0 <= getattr(self, name) < math.inf
+            self._require(name, fine, "give a finite number of at least 0")
+        for name in ("beta1", "beta2"):
+            self._require(name, 0.0 <= getattr(self, name) < 1.0, "give 0 up to, not including, 1")
+        stop = self.early_stop
+        self._require("early_stop", stop is None or stop >= 1, "give at least 1 evaluation")
+        limit = self.time_limit
+        self._require("time_limit", limit is None or 0 < limit < math.inf, "give seconds above 0")
+
+    def _require(self, name: str, fine: bool, remedy: str) -> None:
+        if not fine:
+            raise InputError(f"{name} is {getattr(self, name)}", remedy)
+
+
+class Store(Protocol):
+    """Where a trainer's state is kept: see `train.checkpoint.RunDirectory`."""
+
+    def save(self, trainer: Trainer, best: bool) -> str:
+        """Keep everything needed to go on; returns the place."""
+
+    def log(self, event: Event) -> None:
+        """Append to the run's metrics."""
+
+
+@dataclass
+class Progress:
+    """What a resumed trainer must know of the past."""
+
+    step: int = 0
+    tokens: int = 0
+    elapsed: float = 0.0
+    val_loss: float = math.inf
+    best_val_loss: float = math.inf
+    best_step: int = 0
+    rises: int = 0
+    stale: int = 0
+    warned: bool = False
+    evaluated_at: int = -1
+    last_train_loss: float = math.inf
+
+
+def loss_and_gradients(model: GPT, batch: Batch) -> tuple[float, Gradients]:
+    """The mean loss of a batch in nats per target, and its gradient for every parameter."""
+    loss = model.loss(batch.ids, batch.targets)
+    return loss.item(), grad(loss, model.named_parameters())
+
+
+class Trainer:
+    """Trains a model on batches, telling events: `for event in Trainer(...).run(): ...`.
+
+    validation and training_sample make the batches whose loss is reported at every evaluation,
+    each time the same ones. store keeps checkpoints, or None. compute is asked for the loss and
+    the gradients of one batch. Evaluating and saving never change what is learned.
+    """
+
+    def __init__(
+        self,
+        model: GPT,
+        batches: Batches,
+        config: TrainConfig | None = None,
+        *,
+        validation: BatchSource,
+        training_sample: BatchSource | None = None,
+        store: Store | None = None,
+        name: str = "",
+        compute: Callable[[GPT, Batch], tuple[float, Gradients]] = loss_and_gradients,
+    ) -> None:
+        self.model, self.batches, self.store, self.name = model, batches, store, name
+        self.config = config or TrainConfig()
+        self.validation = validation
+        self.training_sample = training_sample or validation
+        self.compute = compute
+        self.progress = Progress()
+        # Of the validation split: how many characters a token stands for, and the best possible.
+        self.chars_per_token: float | None = None
+        self.floor_bits_per_char: float | None = None
+        c = self.config
+        self.optimizer = AdamW(
+            model, c.learning_rate, (c.beta1, c.beta2), weight_decay=c.weight_decay
+        )
+        self._started = 0.0
+        self._stopping = False
+        self._saved_at = -1
+
+    def stop(self) -> None:
+        """Ask to finish the step, evaluate nothing more, save and end; safe from a signal."""
+        self._stopping = True
+
+    def run(self) -> Iterator[Event]:
+        """Train to the end, from wherever the trainer stands."""
+        keep_freed_memory()
+        self.model.train()
+        begun = time.monotonic()
+        self._started = begun - self.progress.elapsed
+        p, c = self.progress, self.config
+        if p.step == 0:
+            yield from self._save(best=False)
+        if p.evaluated_at != p.step and p.step % c.eval_every == 0:
+            yield from self._evaluate()
+        while not (reason := self._reason_to_end(begun)):
+            yield self._step()
+            if p.step % c.checkpoint_every == 0 and not self._stopping:
+                yield from self._save(best=False)
+            if p.step % c.eval_every == 0 and not self._stopping:
+                yield from self._evaluate()
+        if p.evaluated_at != p.step and reason != "interrupted":
+            yield from self._evaluate()
+        yield from self._save(best=False)
+        yield self._told(
+            DoneEvent(
+                self.name,
+                p.step,
+                reason,
+                p.val_loss,
+                self.bits_per_char(p.val_loss),
+                self.floor_bits_per_char,
+                p.best_val_loss,
+                p.best_step,
+                p.elapsed,
+            )
+        )
+
+    def _reason_to_end(self, begun: float) -> str:
+        p, c = self.progress, self.config
+        if self._stopping:
+            return "interrupted"
+        if p.step >= c.steps:
+            return "steps"
+        if c.early_stop is not None and p.stale >= c.early_stop:
+            return "early-stop"
+        if c.time_limit is not None and time.monotonic() - begun >= c.time_limit:
+            return "time-limit"
+        return ""
+
+    def bits_per_char(self, nats_per_token: float) -> float | None:
+        """A validation loss in bits per character, or None where characters were not counted."""
+        if self.chars_per_token is None or not math.isfinite(nats_per_token):
+            return None
+        return nats_per_token / math.log(2.0) / self.chars_per_token
+
+    def _told(self, event: Event) -> Event:
+        if self.store is not None:
+            self.store.log(event)
+        return event
+
+    def _step(self) -> Event:
+        p, c = self.progress, self.config
+        begun = time.monotonic()
+        self.optimizer.lr = learning_rate(p.step, c.steps, c.learning_rate, c.min_lr, c.warmup)
+        loss, gradients, targets = self._accumulate()
+        norm = self.optimizer.step(gradients, max_norm=c.grad_clip or None)
+        if not math.isfinite(norm):
+            self._fail(_culprit(gradients), "gradient")
+        p.step += 1
+        p.tokens += targets
+        now = time.monotonic()
+        p.elapsed = now - self._started
+        return self._told(
+            StepEvent(
+                p.step,
+                loss,
+                self.optimizer.lr,
+                norm,
+                p.tokens,
+                targets / max(now - begun, 1e-9),
+                p.elapsed,
+            )
+        )
+
+    def _accumulate(self) -> tuple[float, Gradients, int]:
+        """Loss and gradient of one step's batches together, each target counting alike."""
+        batches = [self.batches.next_batch() for _ in range(self.config.grad_accum)]
+        total = sum(batch.count for batch in batches)
+        loss, gradients = 0.0, Gradients()
+        for batch in batches:
+            part, shares = self.compute(self.model, batch)
+            if not math.isfinite(part):
+                self._fail(_first_non_finite(self.model, batch), f"loss ({part})")
+            share = batch.count / total
+            loss += part * share
+            if share == 1.0:
+                return loss, shares, total
+            for name, g in shares.items():
+                g *= share
+                gradients[name] = gradients[name] + g if name in gradients else g
+        return loss, gradients, total
+
+    def _fail(self, culprit: str, what: str) -> None:
+        p, lr = self.progress, self.optimizer.lr
+        remedy = f"train with a lower --lr, such as {self.config.learning_rate / 3:.1g}"
+        if not self.config.grad_clip:
+            remedy += ", or --grad-clip 1"
+        kept = f"the checkpoint of step {self._saved_at} is kept" if self._saved_at >= 0 else ""
+        raise FailedError(
+            f"the {what} is not finite at step {p.step + 1} (learning rate {lr:.3g}): "
+            f"first seen in {culprit}",
+            "; ".join(filter(None, (kept, remedy))),
+        )
+
+    def _evaluate(self) -> Iterator[Event]:
+        p = self.progress
+        train_loss = mean_loss(self.model, self.training_sample())
+        val_loss = mean_loss(self.model, self.validation())
+        p.rises = p.rises + 1 if val_loss > p.val_loss and train_loss < p.last_train_loss else 0
+        p.val_loss, p.last_train_loss, p.evaluated_at = val_loss, train_loss, p.step
+        improved = val_loss < p.best_val_loss
+        p.stale = 0 if improved else p.stale + 1
+        if improved:
+            p.best_val_loss, p.best_step = val_loss, p.step
+        p.elapsed = time.monotonic() - self._started
+        yield self._told(
+            EvalEvent(p.step, train_loss, val_loss, p.best_val_loss, p.best_step, p.elapsed)
+        )
+        if p.rises >= RISES_BEFORE_WARNING and not p.warned:
+            p.warned = True
+            yield self._told(WarningEvent(p.step, self._overfitting(train_loss, val_loss)))
+        if improved and p.step:
+            yield from self._save(best=True)
+
+    def _overfitting(self, train_loss: float, val_loss: float) -> str:
+        p = self.progress
+        return (
+            f"over-fitting: the validation loss rose {p.rises} times in a row to {val_loss:.3f} "
+            f"while the training loss fell to {train_loss:.3f}; the best weights, of step "
+            f"{p.best_step} ({p.best_val_loss:.3f}), are kept; more text, a smaller model or "
+            f"--dropout 0.2 would help"
+        )
+
+    def _save(self, best: bool) -> Iterator[Event]:
+        if self.store is None or (self._saved_at == self.progress.step and not best):
+            return
+        self._saved_at = self.progress.step
+        yield CheckpointEvent(self._saved_at, self.store.save(self, best))
+
+
+@no_grad()
+def mean_loss(model: GPT, batches: Iterable[Batch]) -> float:
+    """The loss without dropout, in nats per target over all batches together."""
+    parts = [model.evaluate(batch.ids, batch.targets) for batch in batches]
+    return math.fsum(nats for nats, _ in parts) / max(1, sum(count for _, count in parts))
+
+
+def first(batches: BatchSource, targets: int) -> BatchSource:
+    """The first batches only, until they hold about so many targets."""
+
+    def some() -> Iterator[Batch]:
+        counts = itertools.accumulate((b.count for b in batches()), initial=0)
+        for batch, before in zip(batches(), counts, strict=False):
+            if before >= targets:
+                return
+            yield batch
+
+    return some
+
+
+def _culprit(gradients: Gradients) -> str:
+    """The parameters whose gradients are not finite, the last layer's first: it was first."""
+    wrong = [name for name, g in gradients.items() if not np.isfinite(g).all()]
+    return f"the gradient of {wrong[-1]}" if wrong else "the sum of the gradients' squares"
+
+
+@no_grad()
+def _first_non_finite(model: GPT, batch: Batch) -> str:
+    """The first named value of the forward pass that is not finite."""
+    for name, p in model.named_parameters().items():
+        if not np.isfinite(p.data).all():
+            return f"the parameter {name}"
+    with np.errstate(all="ignore"), record() as values:
+        model.loss(batch.ids, batch.targets)
+    return next((n for n, v in values.items() if not np.isfinite(v.data).all()), "the logits")
