@@ -133,8 +133,11 @@ def main() -> None:
         asked.repeat,
     )
     a, b = statistics.median(ours), statistics.median(theirs)
-    print(f"{asked.preset}: batch {batch_size} x {config.block_size}, {torch.get_num_threads()} threads")
-    print(f"tinygrad_tf {a:.2f} ms (min {min(ours):.2f})  PyTorch {b:.2f} ms (min {min(theirs):.2f})")
+    threads = torch.get_num_threads()
+    print(f"{asked.preset}: batch {batch_size} x {config.block_size}, {threads} threads")
+    print(
+        f"tinygrad_tf {a:.2f} ms (min {min(ours):.2f})  PyTorch {b:.2f} ms (min {min(theirs):.2f})"
+    )
     print(f"ratio {a / b:.2f}")
 
 

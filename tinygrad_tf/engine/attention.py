@@ -50,7 +50,7 @@ def causal_mask(queries: int, keys: int) -> Array:
 
 def _weights(q: Array, k: Array, causal: bool, mask: Array | None) -> Array:
     """(B, H, T, S): softmax of the scaled and masked scores; rows masked throughout are 0."""
-    scores = np.matmul(q * (1.0 / math.sqrt(q.shape[-1])), np.swapaxes(k, -1, -2))
+    scores: Array = np.matmul(q * (1.0 / math.sqrt(q.shape[-1])), np.swapaxes(k, -1, -2))
     if causal:
         scores += causal_mask(q.shape[-2], k.shape[-2])
     if mask is not None:
@@ -97,7 +97,7 @@ def _attend_backward(
     np.matmul(np.swapaxes(dscores, -1, -2), q, out=dk)
 
 
-# --- queries, keys and values apart: (B, T, H*d_k), (B, S, H*d_k), (B, S, H*d_v) --------------
+# --- queries, keys and values apart: (B, T, H*d_k), (B, S, H*d_k), (B, S, H*d_v) ---
 def _attention(
     q: Array,
     k: Array,
@@ -168,7 +168,7 @@ def _attention_composite(
 attention = Fused("attention", _attention, _attention_backward, _attention_composite)
 
 
-# --- packed self-attention: (B, T, 3C), the columns being Q, K and V -----------------------------
+# --- packed self-attention: (B, T, 3C), the columns being Q, K and V ---
 def _thirds(qkv: Any) -> tuple[Any, Any, Any]:
     width = qkv.shape[-1] // 3
     return qkv[..., :width], qkv[..., width : 2 * width], qkv[..., 2 * width :]

@@ -23,7 +23,7 @@ Gradients = tuple[Any, ...]
 BLOCK = 1 << 15
 
 
-# --- linear: y = x W + b, W stored [in, out] ------------------------------------------------------
+# --- linear: y = x W + b, W stored [in, out] ---
 def _linear(x: Array, weight: Array, bias: Array | None) -> tuple[Array, tuple[()]]:
     y = x.reshape(-1, x.shape[-1]) @ weight
     if bias is not None:
@@ -51,7 +51,7 @@ def _linear_composite(x: Any, weight: Any, bias: Any) -> Any:
 linear = Fused("linear", _linear, _linear_backward, _linear_composite)
 
 
-# --- layer normalisation over the last axis (Ba et al. 2016), biased variance -------------------
+# --- layer normalisation over the last axis (Ba et al. 2016), biased variance ---
 def _layer_norm(
     x: Array, weight: Array | None, bias: Array | None, *, eps: float
 ) -> tuple[Array, Gradients]:
@@ -109,7 +109,7 @@ def _layer_norm_composite(x: Any, weight: Any, bias: Any, *, eps: float) -> Any:
 layer_norm = Fused("layer_norm", _layer_norm, _layer_norm_backward, _layer_norm_composite)
 
 
-# --- GELU: x Φ(x) (Hendrycks & Gimpel 2016), exact or with their tanh approximation ------------
+# --- GELU: x Φ(x) (Hendrycks & Gimpel 2016), exact or with their tanh approximation ---
 ROOT_2_OVER_PI = math.sqrt(2.0 / math.pi)
 CUBIC = 0.044715
 
@@ -187,7 +187,7 @@ def _gelu_composite(x: Any, *, approximate: bool) -> Any:
 gelu = Fused("gelu", _gelu, _gelu_backward, _gelu_composite)
 
 
-# --- cross-entropy from logits, mean over the targets that count, in nats --------------------
+# --- cross-entropy from logits, mean over the targets that count, in nats ---
 def _cross_entropy(logits: Array, *, targets: Array, ignore_index: int) -> tuple[Array, Gradients]:
     rows = logits.reshape(-1, logits.shape[-1])
     kept, columns, count = _counted(targets, ignore_index)
@@ -241,7 +241,7 @@ cross_entropy = Fused(
 )
 
 
-# --- embedding: rows of a table -------------------------------------------------------------
+# --- embedding: rows of a table ---
 def _embedding(table: Array, *, ids: Array) -> tuple[Array, tuple[()]]:
     return np.take(table, ids, axis=0), ()
 

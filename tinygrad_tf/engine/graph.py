@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 Rule = Callable[..., Any]
 Lift = Callable[[Any, "Node | None"], Any]
+F = TypeVar("F", bound=Callable[..., Any])
 
 # Above this many rows a float32 column sum drifts, since NumPy adds down a column one by one.
 TALL = 4096
@@ -159,12 +160,22 @@ def _recording(on: bool) -> Iterator[None]:
         mode.recording = before
 
 
-def no_grad() -> Any:
+class Recording(Protocol):
+    """A context in which recording is on or off; also a decorator."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, fault: Any, trace: Any, /) -> bool | None: ...
+
+    def __call__(self, function: F, /) -> F: ...
+
+
+def no_grad() -> Recording:
     """Within this context, in this thread, nothing is recorded; also a decorator."""
     return _recording(False)
 
 
-def enable_grad() -> Any:
+def enable_grad() -> Recording:
     """Within this context, in this thread, operations are recorded again."""
     return _recording(True)
 

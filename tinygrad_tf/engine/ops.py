@@ -24,7 +24,7 @@ def _tensor(x: Any) -> Tensor:
     return x if isinstance(x, Tensor) else Tensor(x)
 
 
-# --- arithmetic ---------------------------------------------------------------------------------
+# --- arithmetic ---
 def add(a: Any, b: Any) -> Tensor:
     """a + b."""
     return _record(rules.add, a, b)
@@ -76,7 +76,7 @@ def where(condition: Any, a: Any, b: Any) -> Tensor:
     return _record(rules.where, condition, a, b)
 
 
-# --- elementwise functions ----------------------------------------------------------------------
+# --- elementwise functions ---
 def exp(x: Any) -> Tensor:
     """e to the power x."""
     return _record(rules.exp, x)
@@ -139,7 +139,7 @@ def astype(x: Any, dtype: Any) -> Tensor:
     return _record(rules.astype, x, dtype=np.dtype(dtype))
 
 
-# --- reductions -----------------------------------------------------------------------------------
+# --- reductions ---
 def _axes(x: Tensor, axis: Any) -> tuple[int, ...]:
     """An axis argument as non-negative ints: None is all, () is none."""
     if axis is None:
@@ -202,7 +202,7 @@ def logsumexp(x: Any, axis: int = -1, keepdims: bool = False) -> Tensor:
     return result if keepdims else squeeze(result, axis)
 
 
-# --- shape ----------------------------------------------------------------------------------------
+# --- shape ---
 def reshape(x: Any, shape: Any) -> Tensor:
     """The same entries in another shape; one length may be -1."""
     x = _tensor(x)
@@ -274,7 +274,7 @@ def getitem(x: Any, index: Any) -> Tensor:
     return _record(rules.getitem, x, index=chosen, shape=x.shape)
 
 
-# --- matrices and layers --------------------------------------------------------------------------
+# --- matrices and layers ---
 def matmul(a: Any, b: Any) -> Tensor:
     """The matrix product, for every pair of ranks that NumPy multiplies."""
     return _record(rules.matmul, a, b)
@@ -305,8 +305,10 @@ def embedding(table: Any, ids: Any) -> Tensor:
 
 def dropout(x: Any, rate: float, rng: np.random.Generator) -> Tensor:
     """Entries set to 0 with probability `rate`, the others scaled by 1 / (1 - rate)."""
-    x = _tensor(x)
-    return x * dropout_mask(x.shape, rate, rng, x.dtype) if rate > 0 else x
+    entries = _tensor(x)
+    if rate <= 0:
+        return entries
+    return entries * dropout_mask(entries.shape, rate, rng, entries.dtype)
 
 
 def dropout_mask(
@@ -388,7 +390,7 @@ def additive_mask(mask: Any) -> Any:
     return array
 
 
-# --- NumPy's protocols ------------------------------------------------------------------------------
+# --- NumPy's protocols ---
 _UFUNCS: dict[Any, Callable[..., Any]] = {
     np.add: add,
     np.subtract: subtract,

@@ -17,7 +17,7 @@ from tinygrad_tf.engine.graph import Op
 
 TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 
-# --- arithmetic -----------------------------------------------------------------------------
+# --- arithmetic ---
 add = Op("add", np.add, (lambda g, _y, _a, _b: g, lambda g, _y, _a, _b: g))
 subtract = Op("subtract", np.subtract, (lambda g, _y, _a, _b: g, lambda g, _y, _a, _b: -g))
 multiply = Op("multiply", np.multiply, (lambda g, _y, a, b: g * b, lambda g, _y, a, b: g * a))
@@ -39,7 +39,7 @@ def _power_exponent(g: Any, y: Any, x: Any, p: Any) -> Any:
 
 power = Op("power", np.power, (_power_base, _power_exponent))
 
-# --- elementwise functions ------------------------------------------------------------------
+# --- elementwise functions ---
 exp = Op("exp", np.exp, (lambda g, y, _x: g * y,))
 log = Op("log", np.log, (lambda g, _y, x: g / x,))
 sqrt = Op("sqrt", np.sqrt, (lambda g, y, _x: g * 0.5 / y,))
@@ -87,7 +87,7 @@ where = Op(
 astype = Op("astype", lambda x, dtype: x.astype(dtype), (lambda g, _y, _x, dtype: g,))
 
 
-# --- reductions: `axes` is a tuple of non-negative ints, `keepdims` as in NumPy ----------------
+# --- reductions: `axes` is a tuple of non-negative ints, `keepdims` as in NumPy ---
 def _kept(g: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """Give a reduced gradient back its axes, of length 1."""
     return g if keepdims or not axes else np.expand_dims(g, axes)
@@ -100,7 +100,7 @@ def _sum_rule(
 
 
 def _sum(x: Any, axes: tuple[int, ...], keepdims: bool, shape: tuple[int, ...]) -> Any:
-    return np.add.reduce(x, axis=axes, keepdims=keepdims)
+    return np.add.reduce(x, axis=axes, keepdims=bool(keepdims))  # type: ignore[call-overload]
 
 
 def _max(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -118,7 +118,7 @@ sum = Op("sum", _sum, (_sum_rule,))
 max = Op("max", _max, (_max_rule,))
 
 
-# --- softmax and kin, along one axis --------------------------------------------------------
+# --- softmax and kin, along one axis ---
 def _peak(x: Any, axis: int) -> Any:
     """The maximum, made finite: what a row of nothing but -inf is measured from."""
     top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
@@ -156,7 +156,7 @@ logsumexp = Op("logsumexp", _logsumexp, (_logsumexp_rule,))  # keeps its axis, o
 log_softmax = Op("log_softmax", lambda x, axis: x - _logsumexp(x, axis), (_log_softmax_rule,))
 
 
-# --- matrix multiplication -------------------------------------------------------------------
+# --- matrix multiplication ---
 def _matmul(a: Any, b: Any) -> Any:
     if b.ndim == 2 and a.ndim > 2:
         # One large product; NumPy would make one small product per leading index.
@@ -186,7 +186,7 @@ def _matmul_right(g: Any, _y: Any, a: Any, b: Any) -> Any:
 matmul = Op("matmul", _matmul, (_matmul_left, _matmul_right))
 
 
-# --- shape ------------------------------------------------------------------------------------
+# --- shape ---
 # The old shape comes as a parameter, so that the input itself need not be kept.
 reshape = Op(
     "reshape",
@@ -218,7 +218,7 @@ concatenate = Op(
 )
 
 
-# --- indexing ---------------------------------------------------------------------------------
+# --- indexing ---
 def is_basic(index: Any) -> bool:
     """Whether an index reaches every entry at most once: ints, slices, None and Ellipsis."""
     parts = index if isinstance(index, tuple) else (index,)
@@ -240,10 +240,10 @@ def _scatter(g: Any, index: Any, shape: tuple[int, ...]) -> Any:
     return out
 
 
-getitem = Op(
-    "getitem",
-    lambda x, index, shape: x[index],
-    (lambda g, _y, _x, index, shape: scatter(g, index=index, shape=shape),),
-)
+def _getitem_rule(g: Any, _y: Any, _x: Any, *, index: Any, shape: tuple[int, ...]) -> Any:
+    return scatter(g, index=index, shape=shape)
+
+
+getitem = Op("getitem", lambda x, index, shape: x[index], (_getitem_rule,))
 # The transpose of getitem: its own derivative is getitem again.
 scatter = Op("scatter", _scatter, (lambda g, _y, _x, index, shape: g[index],))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast, overload
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,7 +69,7 @@ class Tensor(Recorded):
             node.output = result
         return Tensor._of(result, node)
 
-    # --- what it is ---------------------------------------------------------------------------
+    # --- what it is ---
     @property
     def requires_grad(self) -> bool:
         """Whether gradients flow to this Tensor."""
@@ -179,7 +179,7 @@ class Tensor(Recorded):
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         return type(self)(self.data.copy(), self.requires_grad)
 
-    # --- gradients ----------------------------------------------------------------------------
+    # --- gradients ---
     def backward(self, upstream: Any = None, retain_graph: bool = False) -> None:
         """Add to every leaf's `.grad` the gradient of this Tensor, times `upstream`.
 
@@ -193,14 +193,14 @@ class Tensor(Recorded):
         ).items():
             node.grad = gradient if node.grad is None else node.grad + gradient
 
-    # --- NumPy's protocols --------------------------------------------------------------------
+    # --- NumPy's protocols ---
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return ops.apply_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return ops.apply_function(func, args, kwargs)
 
-    # --- operators ------------------------------------------------------------------------------
+    # --- operators ---
     def __add__(self, other: Any) -> Tensor:
         return Tensor.record(rules.add, self, other)
 
@@ -279,7 +279,7 @@ class Tensor(Recorded):
     def __invert__(self) -> Tensor:
         return Tensor(~self.data)
 
-    # --- methods: the functions of `ops` that read well after a dot -------------------------------
+    # --- methods: the functions of `ops` that read well after a dot ---
     def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
         """See `ops.sum`."""
         return ops.sum(self, axis, keepdims)
@@ -388,12 +388,6 @@ def _upstream(result: Tensor, upstream: Any) -> Array:
     return given.astype(result.dtype, copy=False)
 
 
-@overload
-def grad(loss: Tensor, inputs: Tensor, **options: Any) -> Any: ...
-@overload
-def grad(loss: Tensor, inputs: Mapping[str, Tensor], **options: Any) -> dict[str, Any]: ...
-@overload
-def grad(loss: Tensor, inputs: Sequence[Tensor], **options: Any) -> list[Any]: ...
 def grad(
     loss: Tensor,
     inputs: Tensor | Sequence[Tensor] | Mapping[str, Tensor],
@@ -409,34 +403,38 @@ def grad(
     depend on has gradient zero. Raises as `Tensor.backward` does.
     """
     root, start = _root(loss), _upstream(loss, upstream)
-    named = inputs if isinstance(inputs, Mapping) else None
-    listed = (
-        [inputs]
-        if isinstance(inputs, Tensor)
-        else list(inputs if named is None else named.values())
-    )
-    for x in listed:
-        if x.node is None:
-            raise RuntimeError(
-                f"an input of shape {x.shape} does not require a gradient; "
-                f"make it with requires_grad=True"
-            )
-    wanted = frozenset(cast(Node, x.node) for x in listed)
+    listed: list[Tensor]
+    if isinstance(inputs, Tensor):
+        listed = [inputs]
+    else:
+        listed = list(inputs.values() if isinstance(inputs, Mapping) else inputs)
+    nodes = [_place(x) for x in listed]
     retain = create_graph if retain_graph is None else retain_graph
     if create_graph:
         seed = upstream if isinstance(upstream, Tensor) else Tensor(start)
         with enable_grad():
-            found = walk_back(root, seed, lift=Tensor._of, retain=retain, wanted=wanted)
-        results = [found.get(cast(Node, x.node)) for x in listed]
-        zero: Callable[[Tensor], Any] = lambda x: Tensor(np.zeros_like(x.data))  # noqa: E731
+            found = walk_back(root, seed, lift=Tensor._of, retain=retain, wanted=frozenset(nodes))
     else:
-        found = walk_back(root, start, retain=retain, wanted=wanted)
-        results = [found.get(cast(Node, x.node)) for x in listed]
-        zero = lambda x: np.zeros_like(x.data)  # noqa: E731
-    results = [zero(x) if g is None else g for x, g in zip(listed, results, strict=True)]
-    if named is not None:
-        return dict(zip(named, results, strict=True))
+        found = walk_back(root, start, retain=retain, wanted=frozenset(nodes))
+    results: list[Any] = []
+    for x, node in zip(listed, nodes, strict=True):
+        gradient = found.get(node)
+        if gradient is None:
+            zero = np.zeros_like(x.data)
+            gradient = Tensor(zero) if create_graph else zero
+        results.append(gradient)
+    if isinstance(inputs, Mapping):
+        return dict(zip(inputs, results, strict=True))
     return results[0] if isinstance(inputs, Tensor) else results
+
+
+def _place(x: Tensor) -> Node:
+    if x.node is None:
+        raise RuntimeError(
+            f"an input of shape {x.shape} does not require a gradient; "
+            f"make it with requires_grad=True"
+        )
+    return x.node
 
 
 # At the end, since `ops` is built on Tensor and Tensor's methods are the functions of `ops`.

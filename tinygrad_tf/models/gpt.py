@@ -172,8 +172,8 @@ class GPT(Module):
     def load(cls, run_dir: str | Path, weights: str = "last") -> GPT:
         """The model of a run directory, or of a Hugging Face GPT-2 directory, without dropout.
 
-        weights: "last", or "best" by validation loss if one was marked. Raises InputError where the directory, its
-        configuration or its weights are not whole.
+        weights: "last", or "best" by validation loss if one was marked. Raises InputError where
+        the directory, its configuration or its weights are not whole.
         """
         from tinygrad_tf.models.huggingface import config_from_json, load_tensors
 

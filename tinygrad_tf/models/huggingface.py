@@ -148,7 +148,9 @@ def load_tensors(gpt: GPT, tensors: Mapping[str, Array]) -> None:
     config = gpt.config
     state = {name.removeprefix(PREFIX): x for name, x in tensors.items()}
     if why_not(config) is None:
-        optional = {f"h.{i}.attn.{b}" for i in range(config.n_layer) for b in ("bias", "masked_bias")}
+        optional = {
+            f"h.{i}.attn.{b}" for i in range(config.n_layer) for b in ("bias", "masked_bias")
+        }
         own = gpt.named_parameters()
         zeros = {name for name in _biases(config) if name not in own}
         zeros = {name for name in zeros if name in state and not np.any(state[name])}

@@ -28,7 +28,7 @@ def token_probs(
     one token always remains; of equals the lower id is kept first.
     """
     scaled = np.asarray(logits, np.float64) / temperature
-    probs = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
+    probs: Array = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
     probs /= probs.sum(axis=-1, keepdims=True)
     if top_k is None and top_p is None:
         return probs
@@ -40,9 +40,10 @@ def token_probs(
         ranked /= ranked.sum(axis=-1, keepdims=True)
         before = np.cumsum(ranked, axis=-1) - ranked
         ranked[before >= top_p] = 0.0
-    kept = np.zeros_like(probs)
+    kept: Array = np.zeros_like(probs)
     np.put_along_axis(kept, order, ranked, axis=-1)
-    return kept / kept.sum(axis=-1, keepdims=True)
+    kept /= kept.sum(axis=-1, keepdims=True)
+    return kept
 
 
 def choose(

@@ -17,7 +17,7 @@ Patch = Callable[[Tensor], Tensor]
 
 class _Recorder(threading.local):
     values: dict[str, Tensor] | None = None
-    patches: Mapping[str, Patch] = {}  # noqa: RUF012  # replaced as a whole, never written to
+    patches: Mapping[str, Patch] = {}  # replaced as a whole, never written to
 
 
 _recorder = _Recorder()

@@ -69,7 +69,7 @@ class Experiment:
         self._trainer: Trainer | None = None
         self._stopping = False
 
-    # --- making one -----------------------------------------------------------------------------
+    # --- making one ---
     @classmethod
     def create(cls, options: TrainOptions) -> Experiment:
         """A new run: reads and encodes the text, and writes nothing where the run will be.
@@ -112,7 +112,11 @@ class Experiment:
         tokenizer = load_tokenizer(directory.path / "tokenizer.json")
         source = _source(recipe)
         experiment = cls(
-            recipe, directory.path, tokenizer, _reopen(directory.path, recipe, source, tokenizer), notes
+            recipe,
+            directory.path,
+            tokenizer,
+            _reopen(directory.path, recipe, source, tokenizer),
+            notes,
         )
         experiment._directory = directory
         if directory.checkpoint_steps():
@@ -147,7 +151,7 @@ class Experiment:
                 "use a smaller --batch-size or model, or --force to try",
             )
 
-    # --- the plan ---------------------------------------------------------------------------------
+    # --- the plan ---
     def plan(self) -> PlanEvent:
         """What will be trained, on what, and what the loss is to be compared with."""
         targets = self.tokens.train.targets
@@ -169,7 +173,9 @@ class Experiment:
             memory_bytes=self.config.memory_bytes(self.recipe.batch_size),
             references=self.references(),
             notes=self.notes + self._warnings(total / targets),
-            config=self.config.as_dict() | self.recipe.training | {
+            config=self.config.as_dict()
+            | self.recipe.training
+            | {
                 "batch_size": self.recipe.batch_size,
                 "seed": self.recipe.seed,
             },
@@ -202,7 +208,7 @@ class Experiment:
         stories = self.tokenizer.decode(self.tokens.val.tokens).strip("\n").split("\n")
         return math.fsum(map(corpus.story_nats, stories))
 
-    # --- the run ------------------------------------------------------------------------------------
+    # --- the run ---
     def run(self) -> Iterator[Event]:
         """Train, yielding what happens; the run's directory is made now if it is new."""
         directory = self._directory or self._make_directory()
@@ -306,7 +312,8 @@ def _restore(trainer: Trainer, checkpoint: Any) -> None:
     trainer.batches.restore(state["batches"])
     trainer.model.dropout_rng.bit_generator.state = state["dropout_rng"]
     progress = state["progress"].items()
-    trainer.progress = Progress(**{n: math.inf if v is None else v for n, v in progress})
+    known: dict[str, Any] = {n: math.inf if v is None else v for n, v in progress}
+    trainer.progress = Progress(**known)
 
 
 def _source(recipe: Recipe) -> TextSource:
@@ -352,7 +359,8 @@ def _reopen(path: Path, recipe: Recipe, source: TextSource, tokenizer: Tokenizer
 def _model_config(recipe: Recipe, tokenizer: Tokenizer, tokens: TokenSet) -> GPTConfig:
     fields = dict(recipe.model)
     if "block_size" not in fields and recipe.lines and tokens.train.starts is not None:
-        longest = max(int(np.diff(s.starts).max()) for s in (tokens.train, tokens.val) if s.starts is not None)
+        starts = (split.starts for split in (tokens.train, tokens.val))
+        longest = max(int(np.diff(s).max()) for s in starts if s is not None)
         fields["block_size"] = min(longest, LONGEST_CONTEXT)
     return GPTConfig(vocab_size=tokenizer.vocab_size, **fields)
 
