@@ -308,7 +308,7 @@ def dropout(x: Any, rate: float, rng: np.random.Generator) -> Tensor:
     entries = _tensor(x)
     if rate <= 0:
         return entries
-    return entries * dropout_mask(entries.shape, rate, rng, entries.dtype)
+    return multiply(entries, dropout_mask(entries.shape, rate, rng, entries.dtype))
 
 
 def dropout_mask(

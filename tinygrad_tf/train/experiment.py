@@ -7,10 +7,9 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from tinygrad_tf import corpus
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.config import GPTConfig
 from tinygrad_tf.models.gpt import GPT
-from tinygrad_tf.models.huggingface import config_json, file_tensors, load_tensors, why_not
+from tinygrad_tf.models.huggingface import config_json, why_not
 from tinygrad_tf.storage import atomic
 from tinygrad_tf.storage.run_directory import RunDirectory
 from tinygrad_tf.text.baselines import bigram_nats, unigram_nats
@@ -33,9 +32,10 @@ from tinygrad_tf.text.tokenizers import (
 )
 from tinygrad_tf.text.tokens import TokenSet, build_tokens, open_tokens
 from tinygrad_tf.train.batches import evaluation_batches, training_batches
-from tinygrad_tf.train.events import Event, PlanEvent
+from tinygrad_tf.train.events import Event, PlanEvent, WarningEvent
 from tinygrad_tf.train.options import Recipe, TrainOptions
-from tinygrad_tf.train.trainer import Progress, TrainConfig, Trainer, first
+from tinygrad_tf.train.store import RunStore, restore
+from tinygrad_tf.train.trainer import TrainConfig, Trainer, first
 
 # The longest document that a context is made for unless more is asked.
 LONGEST_CONTEXT = 256
@@ -64,10 +64,10 @@ class Experiment:
             tokens.require(self.config.block_size)
         self.train_config = TrainConfig(**recipe.training)
         self._workspace: tempfile.TemporaryDirectory[str] | None = None
-        self._checkpoint: Any = None
         self._directory: RunDirectory | None = None
         self._trainer: Trainer | None = None
         self._stopping = False
+        self._told = 0
 
     # --- making one ---
     @classmethod
@@ -119,29 +119,13 @@ class Experiment:
             notes,
         )
         experiment._directory = directory
-        if directory.checkpoint_steps():
-            experiment._checkpoint = directory.load_checkpoint()
-            experiment._require_same_origin()
-        return experiment
-
-    def _require_same_origin(self) -> None:
-        """Raise InputError unless the checkpoint was made from this text and tokenizer."""
-        state = self._checkpoint.state
-        for name, now in (
-            ("text", self.tokens.text_sha256),
-            ("tokenizer", self.tokenizer.sha256()),
-        ):
-            if state[f"{name}_sha256"] != now:
-                raise InputError(
-                    f"the {name} of {self.path} is not the one it was trained with "
-                    f"(sha256 {now[:12]}, was {state[f'{name}_sha256'][:12]})",
-                    f"restore the {name}, or start a new run with another --out",
-                )
-        if state["step"] >= self.train_config.steps:
+        done, planned = directory.checkpoint_steps().get("latest", 0), recipe.training["steps"]
+        if done >= planned:
             raise InputError(
-                f"{self.path} has been trained for all of its {state['step']:,} steps",
-                f"give more: --steps {2 * state['step']}",
+                f"{directory.path} has been trained for all of its {planned:,} steps",
+                f"give more: --steps {2 * planned}",
             )
+        return experiment
 
     def _require_memory(self) -> None:
         need, free = self.config.memory_bytes(self.recipe.batch_size), _free_memory()
@@ -154,6 +138,7 @@ class Experiment:
     # --- the plan ---
     def plan(self) -> PlanEvent:
         """What will be trained, on what, and what the loss is to be compared with."""
+        self._told = len(self.notes)
         targets = self.tokens.train.targets
         per_step = self.recipe.batch_size * self.config.block_size * self.train_config.grad_accum
         if self.recipe.lines:
@@ -211,11 +196,19 @@ class Experiment:
     # --- the run ---
     def run(self) -> Iterator[Event]:
         """Train, yielding what happens; the run's directory is made now if it is new."""
-        directory = self._directory or self._make_directory()
+        directory = self._directory
+        is_new = directory is None
+        if directory is None:
+            directory = RunDirectory.create(
+                self.path, force=self.force, on_warning=self.notes.append
+            )
         with directory.lock():
+            if is_new:
+                self._furnish(directory)
             self._trainer = self._make_trainer(directory)
             if self._stopping:
                 self._trainer.stop()
+            yield from (WarningEvent(self._trainer.progress.step, note) for note in self._news())
             yield from self._trainer.run()
 
     def stop(self) -> None:
@@ -224,15 +217,13 @@ class Experiment:
         if self._trainer is not None:
             self._trainer.stop()
 
-    def _make_directory(self) -> RunDirectory:
-        directory = RunDirectory.create(self.path, force=self.force)
-        directory.write_config(
-            config_json(
-                self.config, version=tinygrad_tf.__version__, experiment=self.recipe.as_dict()
-            )
-        )
+    def _news(self) -> list[str]:
+        """The notes that came after the plan was told."""
+        return self.notes[self._told :]
+
+    def _furnish(self, directory: RunDirectory) -> None:
+        """Write into a new run what it needs to be resumed from its very beginning."""
         save_tokenizer(self.tokenizer, directory.path / "tokenizer.json")
-        directory.append_metrics(self.plan().as_json())
         assert self._workspace is not None
         data = directory.path / "data"
         shutil.rmtree(data, ignore_errors=True)
@@ -240,11 +231,17 @@ class Experiment:
             shutil.copytree(self._workspace.name, data)
         self.tokens = open_tokens(data, self.tokenizer)
         self._workspace.cleanup()
-        return directory
+        directory.append_metrics(self.plan().as_json())
+        directory.write_config(
+            config_json(
+                self.config, version=tinygrad_tf.__version__, experiment=self.recipe.as_dict()
+            )
+        )
 
     def _make_trainer(self, directory: RunDirectory) -> Trainer:
         seed, block_size = self.recipe.seed, self.config.block_size
         model = GPT(self.config, seed)
+        store = RunStore(directory, self.tokens.text_sha256, self.tokenizer.sha256())
         rows = max(self.recipe.batch_size, EVALUATION_TOKENS // block_size)
         evaluate = partial(evaluation_batches, block_size=block_size, batch_size=rows)
         validation = partial(evaluate, self.tokens.val)
@@ -255,7 +252,7 @@ class Experiment:
             self.train_config,
             validation=validation,
             training_sample=sample,
-            store=RunStore(directory, self.tokens.text_sha256, self.tokenizer.sha256()),
+            store=store,
             name=str(self.path),
         )
         val = self.tokens.val
@@ -264,56 +261,13 @@ class Experiment:
         floor = self._floor_nats()
         if floor is not None:
             trainer.floor_bits_per_char = floor / val.targets / math.log(2.0)
-        if self._checkpoint is not None:
-            _restore(trainer, self._checkpoint)
-            directory.truncate_metrics(trainer.progress.step)
+        if directory.checkpoint_steps():
+            # Read only now that the run is locked: another process may just have gone on with it.
+            checkpoint = directory.load_checkpoint()
+            store.require_same_origin(checkpoint.state)
+            restore(trainer, checkpoint)
+        directory.truncate_metrics(trainer.progress.step)
         return trainer
-
-
-class RunStore:
-    """Keeps a trainer's checkpoints and metrics in a run's directory."""
-
-    def __init__(self, directory: RunDirectory, text_sha256: str, tokenizer_sha256: str) -> None:
-        self.directory = directory
-        self.hashes = {"text_sha256": text_sha256, "tokenizer_sha256": tokenizer_sha256}
-
-    def save(self, trainer: Trainer, best: bool) -> str:
-        """Save weights, optimizer, random states and position as one checkpoint."""
-        progress = asdict(trainer.progress)
-        state = {
-            **self.hashes,
-            "step": trainer.progress.step,
-            # JSON has no infinity; a loss that was not measured yet is null.
-            "progress": {n: None if v == math.inf else v for n, v in progress.items()},
-            "optimizer_steps": trainer.optimizer.steps,
-            "batches": trainer.batches.state(),
-            "dropout_rng": trainer.model.dropout_rng.bit_generator.state,
-            "numpy": np.__version__,
-        }
-        path = self.directory.save_checkpoint(
-            trainer.progress.step,
-            file_tensors(trainer.model),
-            trainer.optimizer.state_dict(),
-            state,
-            best=best,
-        )
-        return str(path)
-
-    def log(self, event: Event) -> None:
-        """Append an event to metrics.jsonl."""
-        self.directory.append_metrics(event.as_json())
-
-
-def _restore(trainer: Trainer, checkpoint: Any) -> None:
-    """Put a trainer where a checkpoint was saved."""
-    state = checkpoint.state
-    load_tensors(trainer.model, checkpoint.model)
-    trainer.optimizer.load_state_dict(checkpoint.optimizer, state["optimizer_steps"])
-    trainer.batches.restore(state["batches"])
-    trainer.model.dropout_rng.bit_generator.state = state["dropout_rng"]
-    progress = state["progress"].items()
-    known: dict[str, Any] = {n: math.inf if v is None else v for n, v in progress}
-    trainer.progress = Progress(**known)
 
 
 def _source(recipe: Recipe) -> TextSource:

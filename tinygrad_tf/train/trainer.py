@@ -81,7 +81,7 @@ class TrainConfig:
 
 
 class Store(Protocol):
-    """Where a trainer's state is kept: see `train.checkpoint.RunDirectory`."""
+    """Where a trainer's state is kept: see `experiment.RunStore`."""
 
     def save(self, trainer: Trainer, best: bool) -> str:
         """Keep everything needed to go on; returns the place."""
