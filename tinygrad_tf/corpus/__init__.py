@@ -1,0 +1,23 @@
+"""The embedded corpus: readable stories whose true entropy, the floor, is known exactly."""
+
+from tinygrad_tf.corpus.stories import (
+    DEFAULT_CHARS,
+    Corpus,
+    Decided,
+    Floor,
+    decided_spans,
+    floor,
+    generate,
+    story_nats,
+)
+
+__all__ = [
+    "DEFAULT_CHARS",
+    "Corpus",
+    "Decided",
+    "Floor",
+    "decided_spans",
+    "floor",
+    "generate",
+    "story_nats",
+]

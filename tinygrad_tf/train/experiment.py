@@ -228,7 +228,9 @@ class Experiment:
         data = directory.path / "data"
         shutil.rmtree(data, ignore_errors=True)
         with atomic.writing(data):
-            shutil.copytree(self._workspace.name, data)
+            data.mkdir()
+            for file in Path(self._workspace.name).iterdir():
+                shutil.copyfile(file, data / file.name)
         self.tokens = open_tokens(data, self.tokenizer)
         self._workspace.cleanup()
         directory.append_metrics(self.plan().as_json())
