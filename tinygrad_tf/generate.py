@@ -39,12 +39,10 @@ class TextGenerator:
         """
         run = RunDirectory.open(run_dir)
         model = GPT.load(run_dir, weights=weights)
-        block = run.read_config().get("tt", {})
-        return cls(
-            model,
-            load_tokenizer(run.path / "tokenizer.json"),
-            lines=bool(block.get("experiment", {}).get("lines")),
-        )
+        block: Any = run.read_config().get("tt")
+        experiment = block.get("experiment") if isinstance(block, dict) else None
+        lines = isinstance(experiment, dict) and experiment.get("lines") is True
+        return cls(model, load_tokenizer(run.path / "tokenizer.json"), lines=lines)
 
     def prompt_ids(self, prompt: str, unknown: Unknown = "error") -> list[int]:
         """The ids of a prompt; in a model of single lines, a line begins before them.
@@ -120,20 +118,24 @@ class StopStrings:
         if self.found:
             return ""
         self.held += text
-        places = [p for p in map(self.held.find, self.strings) if p >= 0]
-        if places:
-            self.found = True
-            out, self.held = self.held[: min(places)], ""
-            return out
-        keep = max((self._overlap(s) for s in self.strings), default=0)
-        cut = len(self.held) - keep
-        out, self.held = self.held[:cut], self.held[cut:]
+        # A string that is complete waits for one that may have begun before it.
+        undecided = len(self.held) - max((self._overlap(s) for s in self.strings), default=0)
+        if self._first() <= undecided:
+            return self.flush()
+        out, self.held = self.held[:undecided], self.held[undecided:]
         return out
 
     def flush(self) -> str:
-        """What was held back and turned out not to be a stop string."""
-        out, self.held = self.held, ""
+        """What was held back, as far as it turned out not to be a stop string."""
+        end = self._first()
+        self.found = self.found or end < len(self.held)
+        out, self.held = self.held[:end], ""
         return out
+
+    def _first(self) -> int:
+        """Where the first stop string in the held text begins, or its length."""
+        places = (p for p in map(self.held.find, self.strings) if p >= 0)
+        return min(places, default=len(self.held))
 
     def _overlap(self, stop: str) -> int:
         """The length of the longest end of the held text that begins the stop string."""

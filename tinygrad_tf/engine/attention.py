@@ -55,13 +55,15 @@ def _weights(q: Array, k: Array, causal: bool, mask: Array | None) -> Array:
         scores += causal_mask(q.shape[-2], k.shape[-2])
     if mask is not None:
         scores += mask
+    # Rows that are masked throughout: by the mask, or early queries of more than there are keys.
+    bare = mask is not None or (causal and q.shape[-2] > k.shape[-2])
     top = np.max(scores, axis=-1, keepdims=True)
-    if mask is not None:
+    if bare:
         np.copyto(top, 0.0, where=np.isneginf(top))
     scores -= top
     np.exp(scores, out=scores)
     total = np.add.reduce(scores, axis=-1, keepdims=True)
-    if mask is not None:
+    if bare:
         np.copyto(total, 1.0, where=total == 0.0)
     scores *= np.reciprocal(total)
     return scores
@@ -136,17 +138,17 @@ def _attention_backward(
     return gradients
 
 
-def plain_weights(
+def plain_scores(
     q: Any, k: Any, *, n_head: int, causal: bool = False, mask: Array | None = None
-) -> tuple[Any, Any]:
-    """Scores and weights, both (B, H, T, S), in plain operations that can be recorded."""
+) -> Any:
+    """Scaled and masked scores, (B, H, T, S), in plain operations that can be recorded."""
     q, k = split_heads(q, n_head), split_heads(k, n_head)
     scores = rules.matmul(q, np.swapaxes(k, -1, -2)) * (1.0 / math.sqrt(q.shape[-1]))
     if causal:
         scores = scores + causal_mask(q.shape[-2], k.shape[-2])
     if mask is not None:
-        scores = scores + mask
-    return scores, rules.softmax(scores, axis=-1)
+        scores = scores + mask.astype(scores.dtype, copy=False)
+    return scores
 
 
 def _attention_composite(
@@ -159,7 +161,8 @@ def _attention_composite(
     mask: Array | None,
     drop: Array | None,
 ) -> Any:
-    _, weights = plain_weights(q, k, n_head=n_head, causal=causal, mask=mask)
+    scores = plain_scores(q, k, n_head=n_head, causal=causal, mask=mask)
+    weights = rules.softmax(scores, axis=-1)
     if drop is not None:
         weights = weights * drop
     return merge_heads(rules.matmul(weights, split_heads(v, n_head)))

@@ -23,9 +23,14 @@ Gradients = tuple[Any, ...]
 BLOCK = 1 << 15
 
 
+def _rows(x: Array) -> Array:
+    """(..., C) -> (rows, C), also where C is 0."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
 # --- linear: y = x W + b, W stored [in, out] ---
 def _linear(x: Array, weight: Array, bias: Array | None) -> tuple[Array, tuple[()]]:
-    y = x.reshape(-1, x.shape[-1]) @ weight
+    y = _rows(x) @ weight
     if bias is not None:
         y += bias
     return y.reshape(*x.shape[:-1], weight.shape[1]), ()
@@ -35,10 +40,10 @@ def _linear_backward(
     g: Array, _y: None, inputs: Gradients, _extras: Gradients, needs: Sequence[bool]
 ) -> Gradients:
     x, weight, _ = inputs
-    rows = g.reshape(-1, g.shape[-1])
+    rows = _rows(g)
     return (
         (rows @ weight.T).reshape(x.shape) if needs[0] else None,
-        x.reshape(-1, x.shape[-1]).T @ rows if needs[1] else None,
+        _rows(x).T @ rows if needs[1] else None,
         column_sum(rows) if needs[2] else None,
     )
 
@@ -263,7 +268,7 @@ def _embedding_backward(
         # Sorted by row, equal ids lie together and one reduction serves each group.
         order = np.argsort(flat, kind="stable")
         ordered = flat[order]
-        first = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
+        first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
         out[ordered[first]] = np.add.reduceat(rows[order], first, axis=0)
     return (out,)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import inspect
 import itertools
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -228,9 +229,11 @@ def walk_back(
             elif parent in owned:
                 arrived[parent] += fitted
             else:
-                arrived[parent] = arrived[parent] + fitted
+                total = arrived[parent] + fitted
                 if lift is None:
+                    total = np.asarray(total)  # NumPy makes scalars of sums of 0-d arrays
                     owned.add(parent)
+                arrived[parent] = total
         if not retain:
             node.free()
     return found
@@ -303,13 +306,16 @@ def unbroadcast(gradient: Any, shape: tuple[int, ...], name: str = "") -> Any:
             f"the rule of {name} gave a gradient of shape {gradient.shape} "
             f"for an input of shape {shape}"
         )
-    if type(gradient) is np.ndarray and extra and padded[extra:] == gradient.shape[extra:]:
-        return column_sum(gradient.reshape(-1, *shape))
     axes = tuple(
         i
         for i, (n, m) in enumerate(zip(padded, gradient.shape, strict=True))
         if i < extra or n != m
     )
+    lead = len(axes)
+    if type(gradient) is np.ndarray and axes == tuple(range(lead)):
+        rows = math.prod(gradient.shape[:lead])
+        total = column_sum(gradient.reshape(rows, *gradient.shape[lead:]))
+        return total if total.shape == shape else total.reshape(shape)
     return np.sum(gradient, axis=axes, keepdims=True).reshape(shape)
 
 

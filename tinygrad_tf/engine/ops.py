@@ -6,7 +6,6 @@ arrive here too, through NumPy's protocols.
 
 from __future__ import annotations
 
-import builtins
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -121,7 +120,7 @@ def gelu(x: Any, approximate: str = "none") -> Tensor:
     """x Φ(x) (Hendrycks & Gimpel 2016), exact, or with `approximate="tanh"` their tanh form."""
     if approximate not in ("none", "tanh"):
         raise ValueError(f"approximate is {approximate!r}; give 'none' or 'tanh'")
-    return _record(fused.gelu, x, approximate=approximate == "tanh")
+    return _record(fused.gelu, _tensor(x), approximate=approximate == "tanh")
 
 
 def absolute(x: Any) -> Tensor:
@@ -212,8 +211,8 @@ def reshape(x: Any, shape: Any) -> Tensor:
 def transpose(x: Any, axes: Sequence[int] | None = None) -> Tensor:
     """The axes in another order, by default reversed."""
     x = _tensor(x)
-    order = range(x.ndim - 1, -1, -1) if axes is None else axes
-    return _record(rules.transpose, x, axes=tuple(a % x.ndim for a in order))
+    order = tuple(range(x.ndim - 1, -1, -1)) if axes is None else _axes(x, axes)
+    return _record(rules.transpose, x, axes=order)
 
 
 def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
@@ -246,7 +245,7 @@ def concatenate(xs: Sequence[Any], axis: int = 0) -> Tensor:
     tensors = [_tensor(x) for x in xs]
     if not tensors:
         raise ValueError("concatenate needs at least one array")
-    at = axis % builtins.max(1, tensors[0].ndim)
+    (at,) = _axes(tensors[0], axis)
     ends = tuple(int(n) for n in np.cumsum([t.shape[at] for t in tensors]))
     return _record(rules.concatenate, *tensors, axis=at, ends=ends)
 
@@ -259,10 +258,19 @@ def stack(xs: Sequence[Any], axis: int = 0) -> Tensor:
 def split(x: Any, sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """Cut along an axis into equal parts, or at the places given."""
     x = _tensor(x)
-    places = np.split(np.arange(x.shape[axis]), sections)
-    lead = (slice(None),) * (axis % x.ndim)
-    ends = np.cumsum([len(p) for p in places])
-    return [x[(*lead, slice(int(e) - len(p), int(e)))] for p, e in zip(places, ends, strict=True)]
+    (at,) = _axes(x, axis)
+    length, lead = x.shape[at], (slice(None),) * at
+    if isinstance(sections, int | np.integer):
+        if sections < 1 or length % sections:
+            raise ValueError(
+                f"an axis of length {length} does not split into {sections} equal parts"
+            )
+        step = length // sections
+        places = [step * i for i in range(1, int(sections))]
+    else:
+        places = [int(p) for p in sections]
+    cuts = zip([0, *places], [*places, length], strict=True)
+    return [x[(*lead, slice(start, end))] for start, end in cuts]
 
 
 def getitem(x: Any, index: Any) -> Tensor:
@@ -423,6 +431,9 @@ _PLAIN_UFUNCS = (
     np.logical_and,
     np.logical_or,
     np.logical_not,
+    np.bitwise_and,
+    np.bitwise_or,
+    np.invert,
 )
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.sum: sum,
@@ -451,7 +462,8 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[s
         if ufunc in _PLAIN_UFUNCS:
             return Tensor(ufunc(*(x.data if isinstance(x, Tensor) else x for x in inputs)))
     if method == "reduce" and ufunc is np.add:
-        return sum(*inputs, **{k: v for k, v in kwargs.items() if v is not None or k == "axis"})
+        given = {k: v for k, v in kwargs.items() if v is not None or k == "axis"}
+        return sum(*inputs, **({"axis": 0} | given))
     raise TypeError(
         f"np.{ufunc.__name__} ({method}) with {sorted(kwargs) or 'these arguments'} "
         f"has no derivative here; use tinygrad_tf.ops, or t.detach().numpy()"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_tf.engine.erf import erf_forward
-from tinygrad_tf.engine.graph import Op
+from tinygrad_tf.engine.graph import Op, column_sum
 
 TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 
@@ -28,12 +28,14 @@ square = Op("square", np.square, (lambda g, _y, x: g * (x * 2.0),))
 
 
 def _power_base(g: Any, _y: Any, x: Any, p: Any) -> Any:
-    return g * np.where(p == 0.0, 0.0, p * x ** np.where(p == 0.0, 1.0, p - 1.0))
+    # 0**0 does not move with its base, and 0**-1 must not be asked.
+    base = np.where(np.logical_and(x == 0.0, p == 0.0), 1.0, x)
+    return g * (p * base ** (p - 1.0))
 
 
 def _power_exponent(g: Any, y: Any, x: Any, p: Any) -> Any:
     # 0**p does not move with p >= 0, and the logarithm of 0 must not be asked.
-    still = (x == 0.0) & (p >= 0.0)
+    still = np.logical_and(x == 0.0, p >= 0.0)
     return np.where(still, 0.0, g * y * np.log(np.where(still, 1.0, x)))
 
 
@@ -100,6 +102,10 @@ def _sum_rule(
 
 
 def _sum(x: Any, axes: tuple[int, ...], keepdims: bool, shape: tuple[int, ...]) -> Any:
+    lead = len(axes)
+    if x.dtype.kind == "f" and 0 < lead < x.ndim and sorted(axes) == list(range(lead)):
+        total = column_sum(x.reshape(math.prod(shape[:lead]), *shape[lead:]))
+        return np.expand_dims(total, axes) if keepdims else total
     return np.add.reduce(x, axis=axes, keepdims=bool(keepdims))  # type: ignore[call-overload]
 
 
@@ -158,7 +164,7 @@ log_softmax = Op("log_softmax", lambda x, axis: x - _logsumexp(x, axis), (_log_s
 
 # --- matrix multiplication ---
 def _matmul(a: Any, b: Any) -> Any:
-    if b.ndim == 2 and a.ndim > 2:
+    if b.ndim == 2 and a.ndim > 2 and a.size:
         # One large product; NumPy would make one small product per leading index.
         return (a.reshape(-1, a.shape[-1]) @ b).reshape(*a.shape[:-1], b.shape[-1])
     return np.matmul(a, b)
@@ -177,7 +183,7 @@ def _matmul_right(g: Any, _y: Any, a: Any, b: Any) -> Any:
         return np.expand_dims(g, -2) * np.expand_dims(a, -1) if b.ndim > 1 else g * a
     if b.ndim == 1:
         return np.matmul(np.swapaxes(a, -1, -2), np.expand_dims(g, -1))[..., 0]
-    if b.ndim == 2 and a.ndim > 2:
+    if b.ndim == 2 and a.ndim > 2 and a.size and g.size:
         rows, columns = a.shape[-1], g.shape[-1]
         return np.matmul(np.swapaxes(np.reshape(a, (-1, rows)), 0, 1), np.reshape(g, (-1, columns)))
     return np.matmul(np.swapaxes(a, -1, -2), g)

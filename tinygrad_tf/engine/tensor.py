@@ -95,6 +95,8 @@ class Tensor(Recorded):
     @grad.setter
     def grad(self, value: Any) -> None:
         if self.node is None:
+            if value is None:
+                return
             raise AttributeError("this Tensor does not require a gradient")
         if value is not None:
             value = np.asarray(value, self.data.dtype)
@@ -191,7 +193,7 @@ class Tensor(Recorded):
         for node, gradient in walk_back(
             root, _upstream(self, upstream), retain=retain_graph
         ).items():
-            node.grad = gradient if node.grad is None else node.grad + gradient
+            node.grad = gradient if node.grad is None else np.asarray(node.grad + gradient)
 
     # --- NumPy's protocols ---
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -417,11 +419,17 @@ def grad(
     else:
         found = walk_back(root, start, retain=retain, wanted=frozenset(nodes))
     results: list[Any] = []
+    given: set[int] = set()
     for x, node in zip(listed, nodes, strict=True):
         gradient = found.get(node)
         if gradient is None:
-            zero = np.zeros_like(x.data)
-            gradient = Tensor(zero) if create_graph else zero
+            gradient = Tensor(np.zeros_like(x.data)) if create_graph else np.zeros_like(x.data)
+        memory = gradient.data if isinstance(gradient, Tensor) else gradient
+        if id(memory) in given:
+            # Asked for twice, or passed on unchanged: each gets memory of its own.
+            memory = memory.copy()
+            gradient = Tensor._of(memory, gradient.node) if create_graph else memory
+        given.add(id(memory))
         results.append(gradient)
     if isinstance(inputs, Mapping):
         return dict(zip(inputs, results, strict=True))

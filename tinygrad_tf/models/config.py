@@ -39,7 +39,7 @@ class GPTConfig:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise InputError(f"{name} is {value!r}", "give a whole number of at least 1")
-        if self.d_ff is not None and (not isinstance(self.d_ff, int) or self.d_ff < 1):
+        if self.d_ff is not None and (type(self.d_ff) is not int or self.d_ff < 1):
             raise InputError(f"d_ff is {self.d_ff!r}", "give a whole number of at least 1")
         if self.n_embd % self.n_head:
             fitting = max(1, self.n_embd // self.n_head) * self.n_head
@@ -47,18 +47,22 @@ class GPTConfig:
                 f"n_embd is {self.n_embd}, which {self.n_head} heads cannot share equally",
                 f"use --n-embd {fitting}, or an --n-head that divides {self.n_embd}",
             )
-        if not 0.0 <= self.dropout < 1.0:
-            raise InputError(f"dropout is {self.dropout}", "give a number from 0 up to below 1")
+        if not _is_number(self.dropout) or not 0.0 <= self.dropout < 1.0:
+            raise InputError(f"dropout is {self.dropout!r}", "give a number from 0 up to below 1")
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise InputError(
                     f"{name} {getattr(self, name)!r} is not known",
                     f"choose one of {', '.join(choices)}",
                 )
+        for name in ("bias", "qkv_bias", "tie_weights", "head_bias"):
+            value = getattr(self, name)
+            if not isinstance(value, bool) and not (name == "qkv_bias" and value is None):
+                raise InputError(f"{name} is {value!r}", "give true or false")
         for name in ("layer_norm_eps", "init_std"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not 0.0 < value < float("inf"):
-                raise InputError(f"{name} is {value}", "give a small positive number")
+            if not _is_number(value) or not 0.0 < value < float("inf"):
+                raise InputError(f"{name} is {value!r}", "give a small positive number")
 
     @property
     def feed_forward_width(self) -> int:
@@ -108,6 +112,10 @@ class GPTConfig:
             return cls(**given)
         except TypeError as error:
             raise InputError(f"this model configuration is malformed: {error}") from None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 CHOICES = {

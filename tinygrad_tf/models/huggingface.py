@@ -91,7 +91,7 @@ def config_from_json(given: Mapping[str, Any]) -> GPTConfig:
         if given.get(name, plain) != plain:
             raise InputError(f"this GPT-2 has {name}={given[name]}, which is not computed here")
     activation = given.get("activation_function", "gelu_new")
-    if activation not in ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise InputError(f"this GPT-2 uses the activation {activation!r}, which is not known here")
     missing = [n for n in ("vocab_size", "n_embd", "n_layer", "n_head") if n not in given]
     if missing:

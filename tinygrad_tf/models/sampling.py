@@ -27,8 +27,10 @@ def token_probs(
     then all but the fewest whose probabilities reach `top_p` (Holtzman et al. 2020). At least
     one token always remains; of equals the lower id is kept first.
     """
-    scaled = np.asarray(logits, np.float64) / temperature
-    probs: Array = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
+    logits = np.asarray(logits, np.float64)
+    # Of a tiny temperature: everything below the maximum goes to -inf, as it should.
+    with np.errstate(over="ignore"):
+        probs: Array = np.exp((logits - logits.max(axis=-1, keepdims=True)) / temperature)
     probs /= probs.sum(axis=-1, keepdims=True)
     if top_k is None and top_p is None:
         return probs

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinygrad_tf.engine import ops
-from tinygrad_tf.engine.attention import merge_heads, plain_weights, split_heads
+from tinygrad_tf.engine.attention import merge_heads, plain_scores, split_heads
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.nn.hooks import is_recording, tap
@@ -101,6 +101,11 @@ class MultiHeadAttention(Module):
         else:
             query, key, value = self._project(x, memory)
             if cache is not None:
+                if key.requires_grad:
+                    raise RuntimeError(
+                        "a cache keeps numbers without their graph; "
+                        "use it within no_grad(), or leave it out"
+                    )
                 key, value = map(Tensor, cache.extend(key.data, value.data))
             drop = self.dropout.mask((x.shape[0], self.n_head, x.shape[1], key.shape[1]), x.dtype)
             attend = self._attend_in_steps if is_recording() else self._attend
@@ -136,11 +141,11 @@ class MultiHeadAttention(Module):
             for hook, part in (("hook_q", query), ("hook_k", key), ("hook_v", value))
         ]
         query, key, value = (part.reshape(*part.shape[:-2], -1) for part in by_head)
-        scores, weights = plain_weights(
+        scores = plain_scores(
             query, key, n_head=n, causal=self.causal, mask=ops.additive_mask(mask)
         )
-        tap(self.name, "hook_attn_scores", scores)
-        weights = tap(self.name, "hook_pattern", weights)
+        scores = tap(self.name, "hook_attn_scores", scores)
+        weights = tap(self.name, "hook_pattern", ops.softmax(scores))
         if drop is not None:
             weights = weights * drop
         z = ops.matmul(weights, split_heads(value, n))  # (B, H, T, d_v)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +67,7 @@ class Experiment:
         if not recipe.lines:
             tokens.require(self.config.block_size)
         self.train_config = TrainConfig(**recipe.training)
-        self._workspace: tempfile.TemporaryDirectory[str] | None = None
+        self._workspace: _Workspace | None = None
         self._directory: RunDirectory | None = None
         self._trainer: Trainer | None = None
         self._stopping = False
@@ -82,8 +86,8 @@ class Experiment:
             _require_free(path)
         source = _source(recipe)
         tokenizer = _new_tokenizer(recipe, source)
-        workspace = tempfile.TemporaryDirectory(prefix="tt-tokens-")
-        tokens = _build(recipe, source, tokenizer, Path(workspace.name))
+        workspace = _Workspace()
+        tokens = _build(recipe, source, tokenizer, workspace.path)
         experiment = cls(
             recipe, path, tokenizer, tokens, source.report.notes(), force=options.force
         )
@@ -102,11 +106,8 @@ class Experiment:
         """
         notes: list[str] = []
         directory = RunDirectory.open(run_dir, on_warning=notes.append)
-        config = directory.read_config()
-        block = config.get("tt", {}).get("experiment")
-        if not isinstance(block, dict):
-            raise InputError(f"{directory.path} was not trained by tt", "start a run of its own")
-        recipe = Recipe.from_dict(block)
+        block = _intact_block(directory)
+        recipe = Recipe.from_dict(block["experiment"])
         changed = {"steps": steps or recipe.training["steps"], "time_limit": time_limit}
         recipe = replace(recipe, training=recipe.training | changed)
         tokenizer = load_tokenizer(directory.path / "tokenizer.json")
@@ -208,8 +209,9 @@ class Experiment:
             self._trainer = self._make_trainer(directory)
             if self._stopping:
                 self._trainer.stop()
-            yield from (WarningEvent(self._trainer.progress.step, note) for note in self._news())
-            yield from self._trainer.run()
+            for event in self._trainer.run():
+                yield from self._news(self._trainer.progress.step)
+                yield event
 
     def stop(self) -> None:
         """Ask to finish the step, save and end; safe to call from a signal handler."""
@@ -217,9 +219,11 @@ class Experiment:
         if self._trainer is not None:
             self._trainer.stop()
 
-    def _news(self) -> list[str]:
-        """The notes that came after the plan was told."""
-        return self.notes[self._told :]
+    def _news(self, step: int) -> Iterator[WarningEvent]:
+        """The notes that have come since this was last asked, or since the plan was told."""
+        news = self.notes[self._told :]
+        self._told += len(news)
+        yield from (WarningEvent(step, note) for note in news)
 
     def _furnish(self, directory: RunDirectory) -> None:
         """Write into a new run what it needs to be resumed from its very beginning."""
@@ -229,16 +233,18 @@ class Experiment:
         shutil.rmtree(data, ignore_errors=True)
         with atomic.writing(data):
             data.mkdir()
-            for file in Path(self._workspace.name).iterdir():
+            for file in self._workspace.path.iterdir():
                 shutil.copyfile(file, data / file.name)
         self.tokens = open_tokens(data, self.tokenizer)
-        self._workspace.cleanup()
-        directory.append_metrics(self.plan().as_json())
-        directory.write_config(
-            config_json(
-                self.config, version=tinygrad_tf.__version__, experiment=self.recipe.as_dict()
-            )
+        self._workspace.remove()
+        config = config_json(
+            self.config,
+            version=tinygrad_tf.__version__,
+            experiment=self.recipe.as_dict(),
+            files_sha256=_digests(directory.path, data),
         )
+        config["tt"]["sha256"] = _seal(config)
+        directory.write_config(config)
 
     def _make_trainer(self, directory: RunDirectory) -> Trainer:
         seed, block_size = self.recipe.seed, self.config.block_size
@@ -268,7 +274,10 @@ class Experiment:
             checkpoint = directory.load_checkpoint()
             store.require_same_origin(checkpoint.state)
             restore(trainer, checkpoint)
-        directory.truncate_metrics(trainer.progress.step)
+            directory.truncate_metrics(trainer.progress.step)
+        else:
+            directory.truncate_metrics(-1)
+            directory.append_metrics(self.plan().as_json())
         return trainer
 
 
@@ -297,8 +306,55 @@ def _build(recipe: Recipe, source: TextSource, tokenizer: Tokenizer, folder: Pat
     )
 
 
+class _Workspace:
+    """A directory for token files until the run has one, removed when its owner goes."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="tt-tokens-"))
+        self.remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+def _digests(path: Path, data: Path) -> dict[str, str | None]:
+    """The digests of the files that a run is furnished with, by their names in it."""
+    files = [path / "tokenizer.json", *sorted(data.iterdir())]
+    return {file.relative_to(path).as_posix(): atomic.sha256_of(file) for file in files}
+
+
+def _seal(config: Mapping[str, Any]) -> str:
+    """The digest that a config.json holds of all else in it, lest settings change unseen."""
+    unsealed = {n: v for n, v in config["tt"].items() if n != "sha256"}
+    canonical = json.dumps({**config, "tt": unsealed}, sort_keys=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _intact_block(directory: RunDirectory) -> dict[str, Any]:
+    """The "tt" block of config.json; InputError unless all the run began with is as it was."""
+    path = directory.path
+    config = directory.read_config()
+    block = config.get("tt")
+    if not isinstance(block, dict) or "experiment" not in block:
+        raise InputError(f"{path} was not trained by tt", "start a run of its own")
+    if block.get("sha256") != _seal(config):
+        raise _altered(path / "config.json")
+    rebuilt = not (path / "data" / "tokens.json").exists()
+    for name, digest in block["files_sha256"].items():
+        is_data = name.startswith("data/")
+        if atomic.sha256_of(path / name) != digest and not (is_data and rebuilt):
+            raise _altered(path / name, path / "data" if is_data else None)
+    return block
+
+
+def _altered(file: Path, remade: Path | None = None) -> InputError:
+    return InputError(
+        f"{file} has been altered or damaged since the run began",
+        f"remove {remade}, which is made again from the text"
+        if remade
+        else "restore it from a copy, or start a new run with another --out",
+    )
+
+
 def _reopen(path: Path, recipe: Recipe, source: TextSource, tokenizer: Tokenizer) -> TokenSet:
-    """A run's token files; made again where a crash came before they were whole."""
+    """A run's token files; made again from the text where there are none."""
     folder = path / "data"
     if not (folder / "tokens.json").exists():
         return _build(recipe, source, tokenizer, folder)

@@ -42,15 +42,20 @@ class AdamW:
             raise InputError("there are no parameters to learn", "give a model's parameters()")
         self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
         self.steps = 0
-        # Every parameter is in exactly one group: decayed if it is a matrix.
-        decayed = {n: p for n, p in params.items() if p.ndim >= 2}
-        kept = {n: p for n, p in params.items() if p.ndim < 2}
+        # Every parameter is in exactly one group, once: decayed if it is a matrix.
+        single = {id(p): (n, p) for n, p in reversed(params.items())}
+        named = dict(reversed(single.values()))
+        decayed = {n: p for n, p in named.items() if p.ndim >= 2}
+        kept = {n: p for n, p in named.items() if p.ndim < 2}
         self.params: dict[str, Parameter] = decayed | kept
         self.decayed_size = sum(p.size for p in decayed.values())
-        first = next(iter(self.params.values()))
+        dtypes = {str(p.dtype) for p in self.params.values()}
+        if len(dtypes) > 1:
+            raise InputError(
+                f"the parameters are of different dtypes: {', '.join(sorted(dtypes))}",
+                "make them all float32",
+            )
         self._weights = np.concatenate([p.data.reshape(-1) for p in self.params.values()])
-        if self._weights.dtype != first.dtype:
-            raise InputError("the parameters have different dtypes", "make them all float32")
         self._gradient = np.zeros_like(self._weights)
         self._m = np.zeros_like(self._weights)
         self._v = np.zeros_like(self._weights)

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,8 @@ Array = npt.NDArray[Any]
 Gradients = dict[str, Array]
 BatchSource = Callable[[], Iterable[Batch]]
 
+# Numbers that are not finite are looked for, and end the run: NumPy need not warn of them too.
+QUIETLY = np.errstate(over="ignore", invalid="ignore")
 # The validation loss has to rise this often in a row before it is called over-fitting.
 RISES_BEFORE_WARNING = 3
 
@@ -161,16 +163,17 @@ class Trainer:
         begun = time.monotonic()
         self._started = begun - self.progress.elapsed
         p, c = self.progress, self.config
-        if p.step == 0:
-            yield from self._save(best=False)
         if p.evaluated_at != p.step and p.step % c.eval_every == 0:
             yield from self._evaluate()
+        if p.step == 0:
+            yield from self._save(best=False)
         while not (reason := self._reason_to_end(begun)):
             yield self._step()
-            if p.step % c.checkpoint_every == 0 and not self._stopping:
-                yield from self._save(best=False)
-            if p.step % c.eval_every == 0 and not self._stopping:
+            # Evaluated first: then what a checkpoint holds includes all that was told up to it.
+            if self._is_due(c.eval_every):
                 yield from self._evaluate()
+            if self._is_due(c.checkpoint_every):
+                yield from self._save(best=False)
         if p.evaluated_at != p.step and reason != "interrupted":
             yield from self._evaluate()
         yield from self._save(best=False)
@@ -188,12 +191,16 @@ class Trainer:
             )
         )
 
+    def _is_due(self, every: int) -> bool:
+        step = self.progress.step
+        return not self._stopping and (step % every == 0 or step == self.config.steps)
+
     def _reason_to_end(self, begun: float) -> str:
         p, c = self.progress, self.config
-        if self._stopping:
-            return "interrupted"
         if p.step >= c.steps:
             return "steps"
+        if self._stopping:
+            return "interrupted"
         if c.early_stop is not None and p.stale >= c.early_stop:
             return "early-stop"
         if c.time_limit is not None and time.monotonic() - begun >= c.time_limit:
@@ -211,6 +218,7 @@ class Trainer:
             self.store.log(event)
         return event
 
+    @QUIETLY
     def _step(self) -> Event:
         p, c = self.progress, self.config
         begun = time.monotonic()
@@ -218,7 +226,7 @@ class Trainer:
         loss, gradients, targets = self._accumulate()
         norm = self.optimizer.step(gradients, max_norm=c.grad_clip or None)
         if not math.isfinite(norm):
-            self._fail(_culprit(gradients), "gradient")
+            self._fail(_culprit(gradients), "gradient", p.step + 1)
         p.step += 1
         p.tokens += targets
         now = time.monotonic()
@@ -243,7 +251,8 @@ class Trainer:
         for batch in batches:
             part, shares = self.compute(self.model, batch)
             if not math.isfinite(part):
-                self._fail(_first_non_finite(self.model, batch), f"loss ({part})")
+                culprit = _first_non_finite(self.model, batch)
+                self._fail(culprit, f"loss ({part})", self.progress.step + 1)
             share = batch.count / total
             loss += part * share
             if share == 1.0:
@@ -253,22 +262,22 @@ class Trainer:
                 gradients[name] = gradients[name] + g if name in gradients else g
         return loss, gradients, total
 
-    def _fail(self, culprit: str, what: str) -> None:
-        p, lr = self.progress, self.optimizer.lr
+    def _fail(self, culprit: str, what: str, step: int) -> NoReturn:
+        lr = self.optimizer.lr
         remedy = f"train with a lower --lr, such as {self.config.learning_rate / 3:.1g}"
         if not self.config.grad_clip:
             remedy += ", or --grad-clip 1"
         kept = f"the checkpoint of step {self._saved_at} is kept" if self._saved_at >= 0 else ""
         raise FailedError(
-            f"the {what} is not finite at step {p.step + 1} (learning rate {lr:.3g}): "
+            f"the {what} is not finite at step {step} (learning rate {lr:.3g}): "
             f"first seen in {culprit}",
             "; ".join(filter(None, (kept, remedy))),
         )
 
     def _evaluate(self) -> Iterator[Event]:
         p = self.progress
-        train_loss = mean_loss(self.model, self.training_sample())
-        val_loss = mean_loss(self.model, self.validation())
+        train_loss = self._finite_mean(self.training_sample)
+        val_loss = self._finite_mean(self.validation)
         p.rises = p.rises + 1 if val_loss > p.val_loss and train_loss < p.last_train_loss else 0
         p.val_loss, p.last_train_loss, p.evaluated_at = val_loss, train_loss, p.step
         improved = val_loss < p.best_val_loss
@@ -284,6 +293,14 @@ class Trainer:
             yield self._told(WarningEvent(p.step, self._overfitting(train_loss, val_loss)))
         if improved and p.step:
             yield from self._save(best=True)
+
+    def _finite_mean(self, batches: BatchSource) -> float:
+        loss = mean_loss(self.model, batches())
+        if not math.isfinite(loss):
+            step = self.progress.step
+            wrong = (b for b in batches() if not math.isfinite(mean_loss(self.model, [b])))
+            self._fail(_first_non_finite(self.model, next(wrong)), f"evaluated loss ({loss})", step)
+        return loss
 
     def _overfitting(self, train_loss: float, val_loss: float) -> str:
         p = self.progress
@@ -302,6 +319,7 @@ class Trainer:
 
 
 @no_grad()
+@QUIETLY
 def mean_loss(model: GPT, batches: Iterable[Batch]) -> float:
     """The loss without dropout, in nats per target over all batches together."""
     parts = [model.evaluate(batch.ids, batch.targets) for batch in batches]
@@ -335,4 +353,11 @@ def _first_non_finite(model: GPT, batch: Batch) -> str:
             return f"the parameter {name}"
     with np.errstate(all="ignore"), record() as values:
         model.loss(batch.ids, batch.targets)
-    return next((n for n, v in values.items() if not np.isfinite(v.data).all()), "the logits")
+    return next((name for name, v in values.items() if _is_broken(name, v.data)), "the logits")
+
+
+def _is_broken(name: str, values: Array) -> bool:
+    fine = np.isfinite(values)
+    if name.endswith("hook_attn_scores"):
+        fine |= np.isneginf(values)  # so the mask hides what lies ahead
+    return not fine.all()

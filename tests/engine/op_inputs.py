@@ -1,0 +1,214 @@
+"""Inputs to draw for operations: numbers, shapes that fit together, axes, indices, masks.
+
+Numbers are whole eighths: exact in float32, and readable when hypothesis shrinks them.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+Array = npt.NDArray[Any]
+# The arrays that gradients flow to, and the other arguments.
+Drawn = tuple[list[Array], dict[str, Any]]
+
+
+# --- numbers --------------------------------------------------------------------------------------
+def any_number(i: Array) -> Array:
+    return i / 8.0
+
+
+def even(i: Array) -> Array:
+    return i / 4.0
+
+
+def odd(i: Array) -> Array:
+    """Never 0, and never equal to an even one."""
+    return (2 * i + 1) / 8.0
+
+
+def positive(i: Array) -> Array:
+    return (np.abs(i) + 4) / 8.0
+
+
+def zero(i: Array) -> Array:
+    return i * 0.0
+
+
+def numbers(shape: Any, kind: Callable[[Array], Array] = any_number) -> st.SearchStrategy[Array]:
+    return hnp.arrays(np.int64, shape, elements=st.integers(-16, 16)).map(kind)
+
+
+def distinct(shape: Any) -> st.SearchStrategy[Array]:
+    return hnp.arrays(np.int64, shape, elements=st.integers(-99, 99), unique=True).map(any_number)
+
+
+shapes = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)
+full_shapes = hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3)
+side = st.integers(1, 3)
+
+
+# --- inputs ---------------------------------------------------------------------------------------
+def unary(kind: Callable[[Array], Array] = any_number) -> st.SearchStrategy[Drawn]:
+    return numbers(shapes, kind).map(lambda x: ([x], {}))
+
+
+@st.composite
+def binary(draw: Any, first: Any = any_number, second: Any = any_number) -> Drawn:
+    both = draw(hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=3, min_side=0, max_side=3))
+    a, b = both.input_shapes
+    return [draw(numbers(a, first)), draw(numbers(b, second))], {}
+
+
+@st.composite
+def chosen(draw: Any) -> Drawn:
+    both = draw(hnp.mutually_broadcastable_shapes(num_shapes=3, max_dims=3, min_side=0, max_side=3))
+    condition, a, b = both.input_shapes
+    mask = draw(hnp.arrays(np.bool_, condition))
+    return [draw(numbers(a)), draw(numbers(b))], {"condition": mask}
+
+
+@st.composite
+def reduced(draw: Any, values: Any = numbers, sizes: Any = shapes) -> Drawn:
+    x = draw(sizes.flatmap(values))
+    one = st.integers(-x.ndim, x.ndim - 1) if x.ndim else st.none()
+    several = hnp.valid_tuple_axes(x.ndim, min_size=0)
+    axis = draw(st.none() | one | several)
+    return [x], {"axis": axis, "keepdims": draw(st.booleans())}
+
+
+@st.composite
+def along_axis(draw: Any) -> Drawn:
+    x = draw(numbers(full_shapes))
+    return [x], {"axis": draw(st.integers(-x.ndim, x.ndim - 1))}
+
+
+@st.composite
+def products(draw: Any) -> Drawn:
+    both = draw(
+        hnp.mutually_broadcastable_shapes(
+            signature=np.matmul.signature, max_dims=2, min_side=0, max_side=3
+        )
+    )
+    a, b = both.input_shapes
+    return [draw(numbers(a)), draw(numbers(b))], {}
+
+
+@st.composite
+def reshaped(draw: Any) -> Drawn:
+    x = draw(numbers(shapes))
+    whole = draw(st.sampled_from([(x.size,), (1, x.size), (*x.shape, 1), x.shape]))
+    return [x], {"shape": (-1,) if x.size and draw(st.booleans()) else whole}
+
+
+@st.composite
+def transposed(draw: Any) -> Drawn:
+    x = draw(numbers(shapes))
+    order = draw(st.permutations(range(x.ndim)))
+    signed = tuple(a - x.ndim * draw(st.booleans()) for a in order)
+    return [x], {"axes": draw(st.sampled_from([signed, None]))}
+
+
+@st.composite
+def widened(draw: Any) -> Drawn:
+    x = draw(numbers(shapes))
+    shape = tuple(3 if n == 1 else n for n in x.shape)
+    return [x], {"shape": (*draw(st.sampled_from([(), (2,), (2, 1)])), *shape)}
+
+
+@st.composite
+def joined(draw: Any) -> Drawn:
+    shape = draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=3))
+    axis = draw(st.integers(-len(shape), len(shape) - 1))
+    at = axis % len(shape)
+    lengths = draw(st.lists(st.integers(0, 3), min_size=1, max_size=3))
+    parts = [draw(numbers((*shape[:at], n, *shape[at + 1 :]))) for n in lengths]
+    return parts, {"axis": axis}
+
+
+@st.composite
+def indexed(draw: Any) -> Drawn:
+    x = draw(numbers(full_shapes))
+    basic = hnp.basic_indices(x.shape, allow_newaxis=True, max_dims=4)
+    listed = hnp.integer_array_indices(x.shape, result_shape=hnp.array_shapes(max_dims=2))
+    masks = hnp.arrays(np.bool_, x.shape)
+    rows = hnp.arrays(np.bool_, x.shape[0]).map(lambda mask: (mask, Ellipsis))
+    return [x], {"index": draw(st.one_of(basic, listed, masks, rows))}
+
+
+@st.composite
+def gathered(draw: Any) -> Drawn:
+    x = draw(numbers(full_shapes))
+    return [x], {"index": draw(hnp.integer_array_indices(x.shape))}
+
+
+@st.composite
+def scattered(draw: Any) -> Drawn:
+    (x,), options = draw(indexed())
+    return [draw(numbers(x[options["index"]].shape))], options | {"shape": x.shape}
+
+
+@st.composite
+def linear_inputs(draw: Any) -> Drawn:
+    lead = draw(hnp.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=3))
+    rows, columns = draw(st.integers(0, 3)), draw(side)
+    parts = [draw(numbers((*lead, rows))), draw(numbers((rows, columns)))]
+    return parts + [draw(numbers(columns))] * draw(st.booleans()), {}
+
+
+@st.composite
+def norm_inputs(draw: Any) -> Drawn:
+    x = draw(numbers(full_shapes))
+    width = x.shape[-1]
+    gains = draw(st.sampled_from([0, 1, 2]))
+    return [x, *(draw(numbers(width)) for _ in range(gains))], {"eps": 0.125}
+
+
+@st.composite
+def loss_inputs(draw: Any) -> Drawn:
+    lead = draw(full_shapes)
+    classes = draw(side)
+    ids = draw(hnp.arrays(np.int64, lead, elements=st.integers(-1, classes - 1)))
+    ids.reshape(-1)[0] = draw(st.integers(0, classes - 1))  # at least one counts
+    return [draw(numbers((*lead, classes)))], {"targets": ids, "ignore_index": -1}
+
+
+@st.composite
+def lookups(draw: Any) -> Drawn:
+    count = draw(side)
+    kind = draw(st.sampled_from([np.int32, np.int64, np.uint8, np.uint16]))
+    ids = draw(hnp.arrays(kind, shapes, elements=st.integers(0, count - 1)))
+    return [draw(numbers((count, draw(side))))], {"ids": ids}
+
+
+@st.composite
+def attention_options(draw: Any, batch: int, heads: int, queries: int, keys: int) -> Any:
+    shape = draw(st.sampled_from([(queries, keys), (1, 1, 1, keys), (batch, heads, queries, keys)]))
+    keep = draw(hnp.arrays(np.bool_, shape))
+    mask = draw(st.sampled_from([None, keep, np.where(keep, 0.25, -0.5)]))
+    drop = draw(st.sampled_from([None, 0.0]))
+    if drop is not None:
+        drop = draw(hnp.arrays(np.bool_, (batch, heads, queries, keys))) * 2.0
+    return {"n_head": heads, "causal": draw(st.booleans()), "mask": mask, "drop": drop}
+
+
+@st.composite
+def attention_inputs(draw: Any) -> Drawn:
+    batch, heads, queries, keys = (draw(st.integers(1, n)) for n in (2, 2, 3, 3))
+    wide, deep = draw(side), draw(side)
+    parts = [
+        draw(numbers((batch, queries, heads * wide))),
+        draw(numbers((batch, keys, heads * wide))),
+        draw(numbers((batch, keys, heads * deep))),
+    ]
+    return parts, draw(attention_options(batch, heads, queries, keys))
+
+
+@st.composite
+def packed_inputs(draw: Any) -> Drawn:
+    batch, heads, length, wide = (draw(st.integers(1, n)) for n in (2, 2, 3, 2))
+    options = draw(attention_options(batch, heads, length, length))
+    return [draw(numbers((batch, length, 3 * heads * wide)))], options
