@@ -5,15 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tinygrad_tf.engine import ops
+    from tinygrad_tf.engine.differentiate import grad
     from tinygrad_tf.engine.graph import enable_grad, no_grad
-    from tinygrad_tf.engine.tensor import Tensor, grad
+    from tinygrad_tf.engine.tensor import Tensor
 
 __version__ = "0.1.0"
 __all__ = ["Tensor", "enable_grad", "grad", "no_grad", "ops"]
 
 _HOMES = {
     "Tensor": "tinygrad_tf.engine.tensor",
-    "grad": "tinygrad_tf.engine.tensor",
+    "grad": "tinygrad_tf.engine.differentiate",
     "no_grad": "tinygrad_tf.engine.graph",
     "enable_grad": "tinygrad_tf.engine.graph",
     "ops": "tinygrad_tf.engine",

@@ -7,7 +7,7 @@ arrive here too, through NumPy's protocols.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -396,84 +396,3 @@ def additive_mask(mask: Any) -> Any:
     if array.dtype == np.bool_:
         return np.where(array, np.float32(0.0), np.float32(-np.inf))
     return array
-
-
-# --- NumPy's protocols ---
-_UFUNCS: dict[Any, Callable[..., Any]] = {
-    np.add: add,
-    np.subtract: subtract,
-    np.multiply: multiply,
-    np.true_divide: divide,
-    np.power: power,
-    np.negative: negative,
-    np.square: square,
-    np.exp: exp,
-    np.log: log,
-    np.sqrt: sqrt,
-    np.tanh: tanh,
-    np.absolute: absolute,
-    np.sign: sign,
-    np.maximum: maximum,
-    np.minimum: minimum,
-    np.matmul: matmul,
-}
-# Comparisons and tests have no gradient: they run on the arrays.
-_PLAIN_UFUNCS = (
-    np.equal,
-    np.not_equal,
-    np.less,
-    np.less_equal,
-    np.greater,
-    np.greater_equal,
-    np.isfinite,
-    np.isnan,
-    np.isinf,
-    np.logical_and,
-    np.logical_or,
-    np.logical_not,
-    np.bitwise_and,
-    np.bitwise_or,
-    np.invert,
-)
-_FUNCTIONS: dict[Any, Callable[..., Any]] = {
-    np.sum: sum,
-    np.mean: mean,
-    np.var: var,
-    np.max: max,
-    np.argmax: argmax,
-    np.reshape: reshape,
-    np.transpose: transpose,
-    np.swapaxes: swapaxes,
-    np.expand_dims: expand_dims,
-    np.squeeze: squeeze,
-    np.broadcast_to: broadcast_to,
-    np.concatenate: concatenate,
-    np.stack: stack,
-    np.split: split,
-    np.where: where,
-}
-
-
-def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What `np.exp(t)` and `ndarray * t` come to."""
-    if method == "__call__" and not kwargs:
-        if ufunc in _UFUNCS:
-            return _UFUNCS[ufunc](*inputs)
-        if ufunc in _PLAIN_UFUNCS:
-            return Tensor(ufunc(*(x.data if isinstance(x, Tensor) else x for x in inputs)))
-    if method == "reduce" and ufunc is np.add:
-        given = {k: v for k, v in kwargs.items() if v is not None or k == "axis"}
-        return sum(*inputs, **({"axis": 0} | given))
-    raise TypeError(
-        f"np.{ufunc.__name__} ({method}) with {sorted(kwargs) or 'these arguments'} "
-        f"has no derivative here; use tinygrad_tf.ops, or t.detach().numpy()"
-    )
-
-
-def apply_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What `np.concatenate([t, u])` and the like come to."""
-    if func not in _FUNCTIONS:
-        raise TypeError(
-            f"np.{func.__name__} has no derivative here; use tinygrad_tf.ops, or t.detach().numpy()"
-        )
-    return _FUNCTIONS[func](*args, **kwargs)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tinygrad_tf.engine import rules
-from tinygrad_tf.engine.graph import Fused, Node, Op, Recorded, enable_grad, mode, walk_back
+from tinygrad_tf.engine.graph import Fused, Node, Op, Recorded, mode
 
 Array = npt.NDArray[Any]
 
@@ -189,18 +189,14 @@ class Tensor(Recorded):
         graph is freed as it is walked unless `retain_graph`. Raises ValueError for a missing or
         misshapen upstream, RuntimeError where nothing was recorded or the graph is freed.
         """
-        root = _root(self)
-        for node, gradient in walk_back(
-            root, _upstream(self, upstream), retain=retain_graph
-        ).items():
-            node.grad = gradient if node.grad is None else np.asarray(node.grad + gradient)
+        differentiate.backward(self, upstream, retain_graph)
 
     # --- NumPy's protocols ---
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return ops.apply_ufunc(ufunc, method, inputs, kwargs)
+        return protocols.apply_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return ops.apply_function(func, args, kwargs)
+        return protocols.apply_function(func, args, kwargs)
 
     # --- operators ---
     def __add__(self, other: Any) -> Tensor:
@@ -365,85 +361,5 @@ def _constant(x: Any) -> Any:
     return np.asarray(x)
 
 
-def _root(result: Tensor) -> Node:
-    if result.node is None:
-        raise RuntimeError(
-            "nothing was recorded for this Tensor; "
-            "make its inputs with requires_grad=True, outside no_grad()"
-        )
-    return result.node
-
-
-def _upstream(result: Tensor, upstream: Any) -> Array:
-    if upstream is None:
-        if result.size != 1:
-            raise ValueError(
-                f"a gradient starts from one number, but this Tensor has shape {result.shape}; "
-                f"take .sum() or .mean() first, or give upstream"
-            )
-        return np.ones_like(result.data)
-    given = np.asarray(upstream.data if isinstance(upstream, Tensor) else upstream)
-    if given.shape != result.shape:
-        raise ValueError(
-            f"upstream has shape {given.shape}, but this Tensor has shape {result.shape}"
-        )
-    return given.astype(result.dtype, copy=False)
-
-
-def grad(
-    loss: Tensor,
-    inputs: Tensor | Sequence[Tensor] | Mapping[str, Tensor],
-    *,
-    upstream: Any = None,
-    create_graph: bool = False,
-    retain_graph: bool | None = None,
-) -> Any:
-    """The gradient of `loss` for each of `inputs`, without touching any `.grad`.
-
-    Returns arrays in the structure of `inputs` (one Tensor, a sequence, a mapping); with
-    `create_graph`, Tensors that can be differentiated again. An input that the loss does not
-    depend on has gradient zero. Raises as `Tensor.backward` does.
-    """
-    root, start = _root(loss), _upstream(loss, upstream)
-    listed: list[Tensor]
-    if isinstance(inputs, Tensor):
-        listed = [inputs]
-    else:
-        listed = list(inputs.values() if isinstance(inputs, Mapping) else inputs)
-    nodes = [_place(x) for x in listed]
-    retain = create_graph if retain_graph is None else retain_graph
-    if create_graph:
-        seed = upstream if isinstance(upstream, Tensor) else Tensor(start)
-        with enable_grad():
-            found = walk_back(root, seed, lift=Tensor._of, retain=retain, wanted=frozenset(nodes))
-    else:
-        found = walk_back(root, start, retain=retain, wanted=frozenset(nodes))
-    results: list[Any] = []
-    given: set[int] = set()
-    for x, node in zip(listed, nodes, strict=True):
-        gradient = found.get(node)
-        if gradient is None:
-            gradient = Tensor(np.zeros_like(x.data)) if create_graph else np.zeros_like(x.data)
-        memory = gradient.data if isinstance(gradient, Tensor) else gradient
-        if id(memory) in given:
-            # Asked for twice, or passed on unchanged: each gets memory of its own.
-            memory = memory.copy()
-            gradient = Tensor._of(memory, gradient.node) if create_graph else memory
-        given.add(id(memory))
-        results.append(gradient)
-    if isinstance(inputs, Mapping):
-        return dict(zip(inputs, results, strict=True))
-    return results[0] if isinstance(inputs, Tensor) else results
-
-
-def _place(x: Tensor) -> Node:
-    if x.node is None:
-        raise RuntimeError(
-            f"an input of shape {x.shape} does not require a gradient; "
-            f"make it with requires_grad=True"
-        )
-    return x.node
-
-
-# At the end, since `ops` is built on Tensor and Tensor's methods are the functions of `ops`.
-from tinygrad_tf.engine import ops  # noqa: E402
+# At the end, since these are built on Tensor, and its methods are their functions.
+from tinygrad_tf.engine import differentiate, ops, protocols  # noqa: E402

@@ -43,11 +43,14 @@ class AdamW:
         self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
         self.steps = 0
         # Every parameter is in exactly one group, once: decayed if it is a matrix.
-        single = {id(p): (n, p) for n, p in reversed(params.items())}
-        named = dict(reversed(single.values()))
-        decayed = {n: p for n, p in named.items() if p.ndim >= 2}
-        kept = {n: p for n, p in named.items() if p.ndim < 2}
-        self.params: dict[str, Parameter] = decayed | kept
+        decayed: dict[str, Parameter] = {}
+        kept: dict[str, Parameter] = {}
+        seen: set[int] = set()
+        for name, p in params.items():
+            if id(p) not in seen:
+                seen.add(id(p))
+                (decayed if p.ndim >= 2 else kept)[name] = p
+        self.params = decayed | kept
         self.decayed_size = sum(p.size for p in decayed.values())
         dtypes = {str(p.dtype) for p in self.params.values()}
         if len(dtypes) > 1:

@@ -12,8 +12,8 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tinygrad_tf.engine.differentiate import grad
 from tinygrad_tf.engine.graph import no_grad
-from tinygrad_tf.engine.tensor import grad
 from tinygrad_tf.errors import FailedError, InputError
 from tinygrad_tf.models.gpt import GPT
 from tinygrad_tf.nn.hooks import record
