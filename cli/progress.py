@@ -106,7 +106,7 @@ def eval_line(event: Event) -> str:
 
 def done_line(event: Event) -> str:
     """The result of a run in one line."""
-    why = {"time-limit": " (time limit)", "interrupted": " (interrupted)"}.get(event["reason"], "")
+    why = "" if event["reason"] == "steps" else f" ({event['reason'].replace('-', ' ')})"
     line = f"{count(event['steps'])} steps in {clock(event['elapsed'])}{why}"
     if event.get("val_loss") is not None:
         line += f": validation {loss(event['val_loss'])} nats per token"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cli.progress import Progress
+from tinygrad_tf.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,13 @@ class RunSummary:
 
         directory = RunDirectory.open(run)
         progress = Progress()
-        for event in directory.read_metrics():
-            progress.absorb(event)
+        try:
+            for event in directory.read_metrics():
+                progress.absorb(event)
+        except (KeyError, TypeError) as fault:
+            raise InputError(
+                f"{run / 'metrics.jsonl'} has a malformed record ({fault})", "was it edited?"
+            ) from fault
         gpt = GPT.load(run)
         parameters = [
             Parameter(*layer_and_name(name), parameter.shape)
