@@ -88,6 +88,12 @@ TRAIN_OPTIONS: list[click.Parameter] = [
            help="A bias in the output layer."),
     option("--tie/--no-tie", "tie_weights", group=ADVANCED, default=None,
            help="One matrix for the embedding and the output."),
+    option("--init-std", group=ADVANCED, type=POSITIVE,
+           help="Standard deviation of the weights at the start."),
+    option("--hidden-std", group=ADVANCED, type=POSITIVE,
+           help="The same, for the matrices inside the blocks."),
+    option("--layer-norm-eps", group=ADVANCED, type=POSITIVE,
+           help="What the norms add to the variance."),
     option("--beta1", group=ADVANCED, type=FRACTION, help="AdamW: decay of the first moment."),
     option("--beta2", group=ADVANCED, type=FRACTION, help="AdamW: decay of the second moment."),
 ]

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.gpt import GPT
 from tinygrad_tf.models.sampling import generate_tokens
+from tinygrad_tf.storage.atomic import sha256_of
 from tinygrad_tf.storage.run_directory import RunDirectory
 from tinygrad_tf.text.tokenizers import Tokenizer, Unknown, load_tokenizer
 
@@ -39,10 +40,18 @@ class TextGenerator:
         """
         run = RunDirectory.open(run_dir)
         model = GPT.load(run_dir, weights=weights)
-        block: Any = run.read_config().get("tt")
-        experiment = block.get("experiment") if isinstance(block, dict) else None
+        block = run.read_config().get("tt")
+        block = block if isinstance(block, dict) else {}
+        experiment, digests = block.get("experiment"), block.get("files_sha256")
+        path = run.path / "tokenizer.json"
+        tokenizer = load_tokenizer(path)
+        if isinstance(digests, dict) and digests.get(path.name) != sha256_of(path):
+            raise InputError(
+                f"{path} is not the tokenizer that the model was trained with",
+                "restore it from a copy",
+            )
         lines = isinstance(experiment, dict) and experiment.get("lines") is True
-        return cls(model, load_tokenizer(run.path / "tokenizer.json"), lines=lines)
+        return cls(model, tokenizer, lines=lines)
 
     def prompt_ids(self, prompt: str, unknown: Unknown = "error") -> list[int]:
         """The ids of a prompt; in a model of single lines, a line begins before them.

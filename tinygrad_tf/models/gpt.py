@@ -41,6 +41,7 @@ class GPT(Module):
         self.config = config
         self.dropout_rng = np.random.default_rng([seed, 1])
         width, std = config.n_embd, config.init_std
+        hidden_std = std if config.hidden_std is None else config.hidden_std
         self.drop = Dropout(config.dropout, self.dropout_rng)
         self.wte = Embedding(config.vocab_size, width, rng=rng, std=std)
         self.wpe: Embedding | None = None
@@ -60,8 +61,8 @@ class GPT(Module):
                 causal=True,
                 dropout=self.drop,
                 rng=rng,
-                std=std,
-                proj_std=std / math.sqrt(2 * config.n_layer),
+                std=hidden_std,
+                proj_std=hidden_std / math.sqrt(2 * config.n_layer),
                 eps=config.layer_norm_eps,
                 name=f"blocks.{i}",
             )

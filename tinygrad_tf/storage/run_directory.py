@@ -170,8 +170,12 @@ class RunDirectory:
 
     def truncate_metrics(self, step: int) -> None:
         """Drop the metrics of later steps than `step`, and a line that a crash cut off."""
-        path = self.path / METRICS
-        strict_json.keep_json_lines(path, lambda record: (record.get("step") or 0) <= step)
+
+        def is_kept(record: dict[str, Any]) -> bool:
+            at = record.get("step") or 0
+            return isinstance(at, int) and at <= step
+
+        strict_json.keep_json_lines(self.path / METRICS, is_kept)
 
     # Checkpoints
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
 import shutil
-import tempfile
-import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,18 +22,17 @@ from tinygrad_tf.models.huggingface import config_json, why_not
 from tinygrad_tf.storage import atomic
 from tinygrad_tf.storage.run_directory import RunDirectory
 from tinygrad_tf.text.baselines import bigram_nats, unigram_nats
-from tinygrad_tf.text.reading import FileSource, StringSource, TextSource
 from tinygrad_tf.text.tokenizers import (
-    ByteTokenizer,
-    CharTokenizer,
     Tokenizer,
     load_tokenizer,
     save_tokenizer,
 )
-from tinygrad_tf.text.tokens import TokenSet, build_tokens, open_tokens
+from tinygrad_tf.text.tokens import TokenSet, open_tokens
 from tinygrad_tf.train.batches import evaluation_batches, training_batches
 from tinygrad_tf.train.events import Event, PlanEvent, WarningEvent
 from tinygrad_tf.train.options import Recipe, TrainOptions
+from tinygrad_tf.train.prepare import Workspace, build, new_tokenizer, reopen, text_source
+from tinygrad_tf.train.seal import digests, intact_block, seal
 from tinygrad_tf.train.store import RunStore, restore
 from tinygrad_tf.train.trainer import TrainConfig, Trainer, first
 
@@ -67,7 +62,7 @@ class Experiment:
         if not recipe.lines:
             tokens.require(self.config.block_size)
         self.train_config = TrainConfig(**recipe.training)
-        self._workspace: _Workspace | None = None
+        self._workspace: Workspace | None = None
         self._directory: RunDirectory | None = None
         self._trainer: Trainer | None = None
         self._stopping = False
@@ -84,10 +79,10 @@ class Experiment:
         path = options.out or _free_path(Path("runs") / recipe.title())
         if options.out is not None and not options.force:
             _require_free(path)
-        source = _source(recipe)
-        tokenizer = _new_tokenizer(recipe, source)
-        workspace = _Workspace()
-        tokens = _build(recipe, source, tokenizer, workspace.path)
+        source = text_source(recipe)
+        tokenizer = new_tokenizer(recipe, source)
+        workspace = Workspace()
+        tokens = build(recipe, source, tokenizer, workspace.path)
         experiment = cls(
             recipe, path, tokenizer, tokens, source.report.notes(), force=options.force
         )
@@ -106,17 +101,17 @@ class Experiment:
         """
         notes: list[str] = []
         directory = RunDirectory.open(run_dir, on_warning=notes.append)
-        block = _intact_block(directory)
+        block = intact_block(directory)
         recipe = Recipe.from_dict(block["experiment"])
         changed = {"steps": steps or recipe.training["steps"], "time_limit": time_limit}
         recipe = replace(recipe, training=recipe.training | changed)
         tokenizer = load_tokenizer(directory.path / "tokenizer.json")
-        source = _source(recipe)
+        source = text_source(recipe)
         experiment = cls(
             recipe,
             directory.path,
             tokenizer,
-            _reopen(directory.path, recipe, source, tokenizer),
+            reopen(directory.path, recipe, source, tokenizer),
             notes,
         )
         experiment._directory = directory
@@ -205,7 +200,11 @@ class Experiment:
             )
         with directory.lock():
             if is_new:
+                if directory.checkpoint_steps():
+                    raise _taken(self.path)  # by another process, a moment ago
                 self._furnish(directory)
+            else:
+                self._keep_plan(directory)
             self._trainer = self._make_trainer(directory)
             if self._stopping:
                 self._trainer.stop()
@@ -237,13 +236,22 @@ class Experiment:
                 shutil.copyfile(file, data / file.name)
         self.tokens = open_tokens(data, self.tokenizer)
         self._workspace.remove()
+        self._write_config(directory, digests(directory.path, data))
+
+    def _keep_plan(self, directory: RunDirectory) -> None:
+        """Write down the number of steps if it was changed on resuming."""
+        block = intact_block(directory)
+        if block["experiment"]["training"]["steps"] != self.recipe.training["steps"]:
+            self._write_config(directory, block["files_sha256"])
+
+    def _write_config(self, directory: RunDirectory, files_sha256: dict[str, Any]) -> None:
         config = config_json(
             self.config,
             version=tinygrad_tf.__version__,
             experiment=self.recipe.as_dict(),
-            files_sha256=_digests(directory.path, data),
+            files_sha256=files_sha256,
         )
-        config["tt"]["sha256"] = _seal(config)
+        config["tt"]["sha256"] = seal(config)
         directory.write_config(config)
 
     def _make_trainer(self, directory: RunDirectory) -> Trainer:
@@ -281,93 +289,6 @@ class Experiment:
         return trainer
 
 
-def _source(recipe: Recipe) -> TextSource:
-    if recipe.texts:
-        return FileSource(recipe.texts, keep_newlines=recipe.keep_newlines)
-    return StringSource(corpus.generate().text, "the embedded corpus")
-
-
-def _new_tokenizer(recipe: Recipe, source: TextSource) -> Tokenizer:
-    if recipe.tokenizer == "byte":
-        return ByteTokenizer()
-    if recipe.tokenizer != "char":
-        raise InputError(f"there is no tokenizer {recipe.tokenizer!r}", "choose char or byte")
-    return CharTokenizer.from_text(source)
-
-
-def _build(recipe: Recipe, source: TextSource, tokenizer: Tokenizer, folder: Path) -> TokenSet:
-    return build_tokens(
-        source,
-        tokenizer,
-        folder,
-        val_fraction=recipe.val_fraction,
-        lines=recipe.lines,
-        seed=recipe.seed,
-    )
-
-
-class _Workspace:
-    """A directory for token files until the run has one, removed when its owner goes."""
-
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="tt-tokens-"))
-        self.remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
-
-
-def _digests(path: Path, data: Path) -> dict[str, str | None]:
-    """The digests of the files that a run is furnished with, by their names in it."""
-    files = [path / "tokenizer.json", *sorted(data.iterdir())]
-    return {file.relative_to(path).as_posix(): atomic.sha256_of(file) for file in files}
-
-
-def _seal(config: Mapping[str, Any]) -> str:
-    """The digest that a config.json holds of all else in it, lest settings change unseen."""
-    unsealed = {n: v for n, v in config["tt"].items() if n != "sha256"}
-    canonical = json.dumps({**config, "tt": unsealed}, sort_keys=True)
-    return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-def _intact_block(directory: RunDirectory) -> dict[str, Any]:
-    """The "tt" block of config.json; InputError unless all the run began with is as it was."""
-    path = directory.path
-    config = directory.read_config()
-    block = config.get("tt")
-    if not isinstance(block, dict) or "experiment" not in block:
-        raise InputError(f"{path} was not trained by tt", "start a run of its own")
-    if block.get("sha256") != _seal(config):
-        raise _altered(path / "config.json")
-    rebuilt = not (path / "data" / "tokens.json").exists()
-    for name, digest in block["files_sha256"].items():
-        is_data = name.startswith("data/")
-        if atomic.sha256_of(path / name) != digest and not (is_data and rebuilt):
-            raise _altered(path / name, path / "data" if is_data else None)
-    return block
-
-
-def _altered(file: Path, remade: Path | None = None) -> InputError:
-    return InputError(
-        f"{file} has been altered or damaged since the run began",
-        f"remove {remade}, which is made again from the text"
-        if remade
-        else "restore it from a copy, or start a new run with another --out",
-    )
-
-
-def _reopen(path: Path, recipe: Recipe, source: TextSource, tokenizer: Tokenizer) -> TokenSet:
-    """A run's token files; made again from the text where there are none."""
-    folder = path / "data"
-    if not (folder / "tokens.json").exists():
-        return _build(recipe, source, tokenizer, folder)
-    tokens = open_tokens(folder, tokenizer)
-    if tokens.text_sha256 != source.report.sha256:
-        raise InputError(
-            f"the text of {path} has changed since the run began "
-            f"(sha256 {source.report.sha256[:12]}, was {tokens.text_sha256[:12]})",
-            "restore the text, or start a new run with another --out",
-        )
-    return tokens
-
-
 def _model_config(recipe: Recipe, tokenizer: Tokenizer, tokens: TokenSet) -> GPTConfig:
     fields = dict(recipe.model)
     if "block_size" not in fields and recipe.lines and tokens.train.starts is not None:
@@ -383,10 +304,14 @@ def _count_documents(tokens: TokenSet) -> int:
 
 def _require_free(path: Path) -> None:
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise InputError(
-            f"{path} exists already",
-            f"choose another --out, replace it with --force, or go on with --resume {path}",
-        )
+        raise _taken(path)
+
+
+def _taken(path: Path) -> InputError:
+    return InputError(
+        f"{path} exists already",
+        f"choose another --out, replace it with --force, or go on with --resume {path}",
+    )
 
 
 def _free_path(path: Path) -> Path:

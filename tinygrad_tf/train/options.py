@@ -51,6 +51,9 @@ class TrainOptions:
     norm: str | None = None
     positions: str | None = None
     tie_weights: bool | None = None
+    init_std: float | None = None
+    hidden_std: float | None = None
+    layer_norm_eps: float | None = None
 
     steps: int | None = None
     time_limit: float | None = None

@@ -71,3 +71,4 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
     progress = state["progress"].items()
     known: dict[str, Any] = {n: math.inf if v is None else v for n, v in progress}
     trainer.progress = Progress(**known)
+    trainer.saved_at = trainer.progress.step

@@ -150,7 +150,7 @@ class Trainer:
         )
         self._started = 0.0
         self._stopping = False
-        self._saved_at = -1
+        self.saved_at = -1
 
     def stop(self) -> None:
         """Ask to finish the step, evaluate nothing more, save and end; safe from a signal."""
@@ -267,7 +267,7 @@ class Trainer:
         remedy = f"train with a lower --lr, such as {self.config.learning_rate / 3:.1g}"
         if not self.config.grad_clip:
             remedy += ", or --grad-clip 1"
-        kept = f"the checkpoint of step {self._saved_at} is kept" if self._saved_at >= 0 else ""
+        kept = f"the checkpoint of step {self.saved_at} is kept" if self.saved_at >= 0 else ""
         raise FailedError(
             f"the {what} is not finite at step {step} (learning rate {lr:.3g}): "
             f"first seen in {culprit}",
@@ -303,19 +303,20 @@ class Trainer:
         return loss
 
     def _overfitting(self, train_loss: float, val_loss: float) -> str:
-        p = self.progress
+        p, kept = self.progress, ""
+        if p.best_step and self.store is not None:
+            kept = f"the best weights, of step {p.best_step} ({p.best_val_loss:.3f}), are kept; "
         return (
             f"over-fitting: the validation loss rose {p.rises} times in a row to {val_loss:.3f} "
-            f"while the training loss fell to {train_loss:.3f}; the best weights, of step "
-            f"{p.best_step} ({p.best_val_loss:.3f}), are kept; more text, a smaller model or "
-            f"--dropout 0.2 would help"
+            f"while the training loss fell to {train_loss:.3f}; {kept}"
+            f"more text, a smaller model or --dropout 0.2 would help"
         )
 
     def _save(self, best: bool) -> Iterator[Event]:
-        if self.store is None or (self._saved_at == self.progress.step and not best):
+        if self.store is None or (self.saved_at == self.progress.step and not best):
             return
-        self._saved_at = self.progress.step
-        yield CheckpointEvent(self._saved_at, self.store.save(self, best))
+        self.saved_at = self.progress.step
+        yield CheckpointEvent(self.saved_at, self.store.save(self, best))
 
 
 @no_grad()
