@@ -34,14 +34,25 @@ PRESETS = {
     for preset in (
         Preset(
             "default",
-            "for the embedded corpus of stories: 2 layers, 4 heads, 128 wide",
-            {"n_layer": 2, "n_head": 4, "n_embd": 128, "block_size": 192, "bias": False},
+            "for the embedded stories: 2 layers, 4 heads, 96 wide, context of the longest story",
             {
-                **_NANOGPT,
-                "steps": 2000,
-                "batch_size": 32,
-                "learning_rate": 3e-3,
-                "weight_decay": 0.0,
+                "n_layer": 2,
+                "n_head": 4,
+                "n_embd": 96,
+                "activation": "gelu_tanh",
+                "hidden_std": 0.07,
+            },
+            {
+                "steps": 2400,
+                "batch_size": 12,
+                "learning_rate": 4e-3,
+                "min_lr": 0.0,
+                "warmup": 50,
+                "beta1": 0.9,
+                "beta2": 0.99,
+                "weight_decay": 0.2,
+                "grad_clip": 1.0,
+                "eval_every": 200,
             },
         ),
         Preset(
@@ -96,7 +107,14 @@ PRESETS = {
         Preset(
             "nano-cpu",
             "nanoGPT's recipe for a laptop: 4 layers, 4 heads, 128 wide, context 64",
-            {"n_layer": 4, "n_head": 4, "n_embd": 128, "block_size": 64, "bias": False},
+            {
+                "n_layer": 4,
+                "n_head": 4,
+                "n_embd": 128,
+                "block_size": 64,
+                "bias": False,
+                "hidden_std": 0.06,
+            },
             {**_NANOGPT, "steps": 2000, "batch_size": 12},
         ),
         Preset(
