@@ -142,7 +142,7 @@ def test_pronouns_and_verbs_agree(drawn: list[Derivation]) -> None:
 
 def test_an_animal_keeps_its_voice_and_a_trade_its_goods(drawn: list[Derivation]) -> None:
     far = {"a dog": "barked", "a cat": "mewed", "an owl": "hooted", "a hen": "clucked"}
-    far |= {"a baker": "a loaf", "a tailor": "a coat", "a smith": "a nail", "an artist": "a port"}
+    far |= {"a baker": "a loaf", "a tailor": "a coat", "a smith": "a hook", "an artist": "a port"}
     stories = [story.text for story in drawn if re.match(r"\w+ (has|is) ", story.text)]
     assert len(stories) > 100
     for text in stories:

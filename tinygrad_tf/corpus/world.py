@@ -43,6 +43,11 @@ def _animals(**voices: str) -> tuple[Word, ...]:
     )
 
 
+def _fruits(fruits: str) -> tuple[Word, ...]:
+    """As in `plum pie`, made of `plums`."""
+    return tuple(Word(fruit, forms={"many": f"{fruit}s"}) for fruit in fruits.split())
+
+
 def _trades(**goods: str) -> tuple[Word, ...]:
     return tuple(Word(trade, forms={"one": _a(trade), "goods": g}) for trade, g in goods.items())
 
@@ -57,6 +62,9 @@ def _a(noun: str) -> str:
     return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
+_PLACES = _places(
+    "near the river, in the garden, under the bridge, behind the school, at the mill, on the hill"
+)
 _COLORS = _words("red black white brown")
 
 SLOTS = {
@@ -67,26 +75,17 @@ SLOTS = {
     "thing2": Slot(_things("puppet ring oboe violin", "tools nails")),
     "color": Slot(_COLORS),
     "color2": Slot(_COLORS),
-    "place": Slot(
-        _places(
-            "near the river, in the garden, under the bridge, behind the school, at the mill, "
-            "on the hill"
-        )
-    ),
+    "place": Slot(_PLACES),
     "place2": Slot(_places("by the well, past the church, at the shop, in the barn")),
     "day": Slot(_words("Monday Tuesday Friday Sunday")),
     "weather": Slot(_words("warm cold windy rainy")),
     "animal": Slot(_animals(dog="barked", cat="mewed", owl="hooted", hen="clucked")),
     "coat": Slot(_words("black white brown small")),
     "feed": Slot(_words("corn bread milk some_oats")),
-    "fruit": Slot(
-        tuple(Word(f, forms={"many": f"{f}s"}) for f in ("apple", "plum", "onion", "carrot"))
-    ),
+    "fruit": Slot(_fruits("apple plum onion carrot")),
     "dish": Slot(_words("pie cake soup")),
     "ride": Slot(_words("bus train ferry")),
-    "trade": Slot(
-        _trades(baker="a loaf", tailor="a coat", smith="a horseshoe", artist="a portrait"),
-    ),
+    "trade": Slot(_trades(baker="a loaf", tailor="a coat", smith="a hook", artist="a portrait")),
     "machine": Slot(
         (
             _machine("battery", 3, "down"),
@@ -113,7 +112,7 @@ RULES: dict[str, list[tuple[int, str]]] = {
         (4, "{one_day}{hero} {lost} {hero.her} {color} {thing} {place}. {search} "
             "{at_last} {hero} found {hero.her} {thing} and was {glad}."),
         (3, "{one_day}{hero} found {thing.some} {color} {thing} {place}. {thing.They} "
-            "{thing.belong} to {friend}. So {hero} {took} the {thing} back to {friend}."),
+            "{thing.belong} to {friend}. So {hero} {took} the {thing} to {friend}."),
         (2, "{one_day}{hero} had {thing.some} {color} {thing} and {friend} had {thing2.some} "
             "{color2} {thing2}. They met {place} to swap, and {hero} took the {thing2} home."),
         (2, "On {day} {hero} {made} {thing.some} {color} {thing} for {friend}. {friend.She} was so "
@@ -152,7 +151,7 @@ RULES: dict[str, list[tuple[int, str]]] = {
     ],
     "race": [
         (1, "{hero} fell, but {hero.she} won {thing.some} {color} {thing}."),
-        (1, "They both ran well, but {friend} won {thing.some} {color} {thing}."),
+        (1, "{friend} fell, but {friend.she} won {thing.some} {color} {thing}."),
     ],
 }  # fmt: skip
 

@@ -14,6 +14,7 @@ from tinygrad_tf.engine.graph import no_grad
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.config import GPTConfig
+from tinygrad_tf.models.huggingface import config_from_json, load_tensors
 from tinygrad_tf.models.sampling import generate_tokens
 from tinygrad_tf.nn.attention import LayerCache
 from tinygrad_tf.nn.block import Block
@@ -176,8 +177,6 @@ class GPT(Module):
         weights: "last", or "best" by validation loss if one was marked. Raises InputError where
         the directory, its configuration or its weights are not whole.
         """
-        from tinygrad_tf.models.huggingface import config_from_json, load_tensors
-
         run = RunDirectory.open(run_dir)
         model = cls(config_from_json(run.read_config()))
         if weights not in ("last", "best"):

@@ -9,14 +9,16 @@ are stored under our own names and `why_not` says why.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.config import GPTConfig
-from tinygrad_tf.models.gpt import GPT
+
+if TYPE_CHECKING:
+    from tinygrad_tf.models.gpt import GPT
 
 Array = npt.NDArray[Any]
 
