@@ -33,10 +33,9 @@ class Word:
 
 @dataclass(frozen=True)
 class Slot:
-    """Words to draw from, except those that the slots named in `unlike` already hold."""
+    """Words to draw from."""
 
     words: tuple[Word, ...]
-    unlike: tuple[str, ...] = ()
 
     def is_named_by(self, form: str) -> bool:
         """Whether that form tells which word the slot holds: `kite` and `a kite` do, `it` not."""
@@ -86,6 +85,13 @@ class Derivation:
     bound: Mapping[str, Word]
     mentions: tuple[Mention, ...]
 
+    @property
+    def choice(self) -> Reference:
+        """The slot or rule to be chosen next. Raises ValueError where the story is whole."""
+        if not self.pending or isinstance(self.pending[0], str):
+            raise ValueError("this story has no choice left")
+        return self.pending[0]
+
 
 class Grammar:
     """Rules and slots. `start`, `options` and `take` are the one definition of what it can write.
@@ -114,25 +120,17 @@ class Grammar:
 
     def options(self, derivation: Derivation) -> Sequence[Word | Expansion]:
         """What may come at the choice before which an unfinished derivation stands."""
-        choice = derivation.pending[0]
-        assert isinstance(choice, Reference)
-        if choice.name in self.rules:
-            return self.rules[choice.name]
-        slot = self.slots[choice.name]
-        taken = [derivation.bound[name] for name in slot.unlike if name in derivation.bound]
-        return [word for word in slot.words if word not in taken] if taken else slot.words
+        name = derivation.choice.name
+        return self.rules[name] if name in self.rules else self.slots[name].words
 
     def take(self, derivation: Derivation, option: Word | Expansion, total: int) -> Derivation:
         """The derivation after an option, whose probability is its weight over `total`, written
         out up to the next choice."""
-        choice, *rest = derivation.pending
-        assert isinstance(choice, Reference)
-        bound = derivation.bound
+        bound, pending = derivation.bound, derivation.pending
         if isinstance(option, Expansion):
-            pending = [*option.pieces, *rest]
+            pending = option.pieces + pending[1:]
         else:
-            pending = list(derivation.pending)
-            bound = {**bound, choice.name: option}
+            bound = {**bound, derivation.choice.name: option}
         text, mentions = derivation.text, list(derivation.mentions)
         for done, piece in enumerate(pending):
             if isinstance(piece, str):
@@ -145,9 +143,9 @@ class Grammar:
                 pending = pending[done:]
                 break
         else:
-            pending = []
+            pending = ()
         nats = derivation.nats + math.log(total / option.weight)
-        return Derivation(text, nats, tuple(pending), bound, tuple(mentions))
+        return Derivation(text, nats, pending, bound, tuple(mentions))
 
     def draw(self, generator: random.Random) -> Derivation:
         """A random story; uses only `generator.random()`, so a seed means the same everywhere."""

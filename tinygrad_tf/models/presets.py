@@ -40,10 +40,11 @@ PRESETS = {
                 "n_head": 4,
                 "n_embd": 96,
                 "activation": "gelu_tanh",
+                "init_std": 0.04,
                 "hidden_std": 0.07,
             },
             {
-                "steps": 2400,
+                "steps": 3000,
                 "batch_size": 12,
                 "learning_rate": 4e-3,
                 "min_lr": 0.0,
