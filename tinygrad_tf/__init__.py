@@ -4,20 +4,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tinygrad_tf.checking import GradcheckError, gradcheck
+    from tinygrad_tf.drawing import draw
     from tinygrad_tf.engine import ops
     from tinygrad_tf.engine.differentiate import grad
     from tinygrad_tf.engine.graph import enable_grad, no_grad
     from tinygrad_tf.engine.tensor import Tensor
+    from tinygrad_tf.scalar import Value
 
 __version__ = "0.1.0"
-__all__ = ["Tensor", "enable_grad", "grad", "no_grad", "ops"]
+__all__ = [
+    "GradcheckError",
+    "Tensor",
+    "Value",
+    "draw",
+    "enable_grad",
+    "grad",
+    "gradcheck",
+    "no_grad",
+    "ops",
+]
 
 _HOMES = {
+    "Value": "tinygrad_tf.scalar",
     "Tensor": "tinygrad_tf.engine.tensor",
     "grad": "tinygrad_tf.engine.differentiate",
     "no_grad": "tinygrad_tf.engine.graph",
     "enable_grad": "tinygrad_tf.engine.graph",
     "ops": "tinygrad_tf.engine",
+    "gradcheck": "tinygrad_tf.checking",
+    "GradcheckError": "tinygrad_tf.checking",
+    "draw": "tinygrad_tf.drawing",
 }
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -74,6 +77,23 @@ class LayerNorm(Module):
         return tap(self.name, "hook_normalized", y)
 
 
+class _Shard(threading.local):
+    rng: np.random.Generator | None = None
+
+
+_shard = _Shard()
+
+
+@contextmanager
+def dropout_from(rng: np.random.Generator | None) -> Iterator[None]:
+    """Within this context, in this thread, dropout masks come from `rng`, unless it is None."""
+    before, _shard.rng = _shard.rng, rng
+    try:
+        yield
+    finally:
+        _shard.rng = before
+
+
 class Dropout(Module):
     """In training, entries set to 0 with probability `rate`, the others scaled up to match.
 
@@ -89,13 +109,13 @@ class Dropout(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape."""
-        return ops.dropout(x, self.rate, self.rng) if self.training else x
+        return ops.dropout(x, self.rate, _shard.rng or self.rng) if self.training else x
 
     def mask(self, shape: tuple[int, ...], dtype: Any) -> Any:
         """A mask to multiply with, or None when there is nothing to drop."""
         if not self.training or self.rate == 0.0:
             return None
-        return ops.dropout_mask(shape, self.rate, self.rng, dtype)
+        return ops.dropout_mask(shape, self.rate, _shard.rng or self.rng, dtype)
 
 
 class FeedForward(Module):

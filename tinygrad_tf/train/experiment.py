@@ -31,6 +31,7 @@ from tinygrad_tf.text.tokens import TokenSet, open_tokens
 from tinygrad_tf.train.batches import evaluation_batches, training_batches
 from tinygrad_tf.train.events import Event, PlanEvent, WarningEvent
 from tinygrad_tf.train.options import Recipe, TrainOptions
+from tinygrad_tf.train.parallel import Compute
 from tinygrad_tf.train.prepare import Workspace, build, new_tokenizer, reopen, text_source
 from tinygrad_tf.train.seal import digests, intact_block, seal
 from tinygrad_tf.train.store import RunStore, restore
@@ -159,6 +160,7 @@ class Experiment:
             | {
                 "batch_size": self.recipe.batch_size,
                 "seed": self.recipe.seed,
+                "threads": self.recipe.threads,
             },
         )
 
@@ -270,6 +272,7 @@ class Experiment:
             training_sample=sample,
             store=store,
             name=str(self.path),
+            compute=Compute(min(self.recipe.threads, self.recipe.batch_size)),
         )
         val = self.tokens.val
         first_chars = self.tokenizer.count_chars(val.tokens[:1])

@@ -10,6 +10,7 @@ from typing import Any
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.config import GPTConfig
 from tinygrad_tf.models.presets import preset
+from tinygrad_tf.train.parallel import default_threads
 from tinygrad_tf.train.trainer import TrainConfig
 
 MODEL_FIELDS = tuple(f.name for f in fields(GPTConfig) if f.name != "vocab_size")
@@ -24,13 +25,15 @@ class TrainOptions:
     """Every option of a training run; None leaves it to the preset.
 
     texts: UTF-8 files, in order; none for the embedded corpus. out: the run's directory.
-    lines: each line is a document of its own. time_limit: seconds.
+    lines: each line is a document of its own. time_limit: seconds. threads: how many share a
+    batch, by default one per core; the sums they add up to are the run's for ever.
     """
 
     texts: tuple[Path, ...] = ()
     out: Path | None = None
     preset: str | None = None
     seed: int | None = None
+    threads: int | None = None
     force: bool = False
 
     lines: bool | None = None
@@ -79,6 +82,7 @@ class TrainOptions:
             preset=chosen.name,
             texts=tuple(str(Path(path).absolute()) for path in self.texts),
             seed=training.get("seed", 1337),
+            threads=training.get("threads") or default_threads(),
             lines=training.get("lines", not self.texts),
             tokenizer=training.get("tokenizer", "char"),
             val_fraction=training.get("val_fraction", 0.1),
@@ -108,6 +112,7 @@ class Recipe:
     preset: str
     texts: tuple[str, ...]
     seed: int
+    threads: int
     lines: bool
     tokenizer: str
     val_fraction: float
@@ -117,8 +122,9 @@ class Recipe:
     training: dict[str, Any]
 
     def __post_init__(self) -> None:
-        if self.batch_size < 1:
-            raise InputError(f"batch_size is {self.batch_size}", "give a whole number above 0")
+        for name in ("batch_size", "threads"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}", "give at least 1")
 
     def as_dict(self) -> dict[str, Any]:
         """Every field by name, ready for JSON."""

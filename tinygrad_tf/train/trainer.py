@@ -6,13 +6,13 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from tinygrad_tf.engine.differentiate import grad
 from tinygrad_tf.engine.graph import no_grad
 from tinygrad_tf.errors import FailedError, InputError
 from tinygrad_tf.models.gpt import GPT
@@ -28,14 +28,11 @@ from tinygrad_tf.train.events import (
 )
 from tinygrad_tf.train.memory import keep_freed_memory
 from tinygrad_tf.train.optim import AdamW
+from tinygrad_tf.train.parallel import QUIETLY, Compute, Gradients, blas_threads
 from tinygrad_tf.train.schedule import learning_rate
 
-Array = npt.NDArray[Any]
-Gradients = dict[str, Array]
 BatchSource = Callable[[], Iterable[Batch]]
 
-# Numbers that are not finite are looked for, and end the run: NumPy need not warn of them too.
-QUIETLY = np.errstate(over="ignore", invalid="ignore")
 # The validation loss has to rise this often in a row before it is called over-fitting.
 RISES_BEFORE_WARNING = 3
 
@@ -109,18 +106,13 @@ class Progress:
     last_train_loss: float = math.inf
 
 
-def loss_and_gradients(model: GPT, batch: Batch) -> tuple[float, Gradients]:
-    """The mean loss of a batch in nats per target, and its gradient for every parameter."""
-    loss = model.loss(batch.ids, batch.targets)
-    return loss.item(), grad(loss, model.named_parameters())
-
-
 class Trainer:
     """Trains a model on batches, telling events: `for event in Trainer(...).run(): ...`.
 
     validation and training_sample make the batches whose loss is reported at every evaluation,
     each time the same ones. store keeps checkpoints, or None. compute is asked for the loss and
-    the gradients of one batch. Evaluating and saving never change what is learned.
+    the gradients of a batch, and may split it among threads. Evaluating and saving never change
+    what is learned.
     """
 
     def __init__(
@@ -133,13 +125,13 @@ class Trainer:
         training_sample: BatchSource | None = None,
         store: Store | None = None,
         name: str = "",
-        compute: Callable[[GPT, Batch], tuple[float, Gradients]] = loss_and_gradients,
+        compute: Compute | None = None,
     ) -> None:
         self.model, self.batches, self.store, self.name = model, batches, store, name
         self.config = config or TrainConfig()
         self.validation = validation
         self.training_sample = training_sample or validation
-        self.compute = compute
+        self.compute = compute or Compute()
         self.progress = Progress()
         # Of the validation split: how many characters a token stands for, and the best possible.
         self.chars_per_token: float | None = None
@@ -159,6 +151,11 @@ class Trainer:
     def run(self) -> Iterator[Event]:
         """Train to the end, from wherever the trainer stands."""
         keep_freed_memory()
+        # Threads that share a batch need BLAS to stay within each of them.
+        with blas_threads(1) if self.compute.threads > 1 else nullcontext():
+            yield from self._run()
+
+    def _run(self) -> Iterator[Event]:
         self.model.train()
         begun = time.monotonic()
         self._started = begun - self.progress.elapsed
@@ -249,7 +246,7 @@ class Trainer:
         total = sum(batch.count for batch in batches)
         loss, gradients = 0.0, Gradients()
         for batch in batches:
-            part, shares = self.compute(self.model, batch)
+            part, shares = self.compute.gradients(self.model, batch)
             if not math.isfinite(part):
                 culprit = _first_non_finite(self.model, batch)
                 self._fail(culprit, f"loss ({part})", self.progress.step + 1)
@@ -295,6 +292,7 @@ class Trainer:
             yield from self._save(best=True)
 
     def _finite_mean(self, batches: BatchSource) -> float:
+        mean_loss = self.compute.mean_loss
         loss = mean_loss(self.model, batches())
         if not math.isfinite(loss):
             step = self.progress.step
@@ -317,14 +315,6 @@ class Trainer:
             return
         self.saved_at = self.progress.step
         yield CheckpointEvent(self.saved_at, self.store.save(self, best))
-
-
-@no_grad()
-@QUIETLY
-def mean_loss(model: GPT, batches: Iterable[Batch]) -> float:
-    """The loss without dropout, in nats per target over all batches together."""
-    parts = [model.evaluate(batch.ids, batch.targets) for batch in batches]
-    return math.fsum(nats for nats, _ in parts) / max(1, sum(count for _, count in parts))
 
 
 def first(batches: BatchSource, targets: int) -> BatchSource:
@@ -357,7 +347,7 @@ def _first_non_finite(model: GPT, batch: Batch) -> str:
     return next((name for name, v in values.items() if _is_broken(name, v.data)), "the logits")
 
 
-def _is_broken(name: str, values: Array) -> bool:
+def _is_broken(name: str, values: npt.NDArray[Any]) -> bool:
     fine = np.isfinite(values)
     if name.endswith("hook_attn_scores"):
         fine |= np.isneginf(values)  # so the mask hides what lies ahead

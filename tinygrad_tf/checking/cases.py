@@ -1,0 +1,260 @@
+"""Points at which the engine's own table is checked: inputs and parameters for every record.
+
+Numbers are whole eighths or odd sixteenths: exact in float32, easy to read, and, one operand
+having these and the other those, never tied and never 0 by accident.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import tinygrad_tf.engine
+from tinygrad_tf.checking.check import gradcheck
+from tinygrad_tf.checking.report import Report, literal
+from tinygrad_tf.engine.graph import Fused, Op
+from tinygrad_tf.engine.tensor import Tensor
+
+Array = npt.NDArray[Any]
+Record = Op | Fused
+
+# Ops of one array without parameters need no line of their own, only a domain if not all numbers.
+POSITIVE = ("log", "log1p", "sqrt", "reciprocal", "log2", "log10")
+INSIDE_ONE = ("arcsin", "arccos", "arctanh")
+SHAPES: tuple[tuple[int, ...], ...] = ((2, 3), (), (1, 1, 2), (0, 2))
+PAIRS: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
+    ((2, 3), (2, 3)),
+    ((2, 1), (3,)),
+    ((), (2, 2)),
+    ((2, 1, 2), ()),
+    ((0, 2), (1, 2)),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A record with inputs and parameters: a function of the arrays among the inputs.
+
+    float32: whether float32 inputs give a float32 output.
+    """
+
+    record: Record
+    inputs: tuple[Any, ...]
+    params: dict[str, Any]
+    float32: bool = True
+
+    @property
+    def name(self) -> str:
+        """The call, without the inputs."""
+        given = ", ".join(f"{key}={literal(value)}" for key, value in self.params.items())
+        return f"{self.record.name}({given})" if given else self.record.name
+
+    @property
+    def forward(self) -> Callable[..., Any]:
+        """What names the arguments."""
+        return self.record.forward
+
+    def __call__(self, *inputs: Any) -> Tensor:
+        return Tensor.record(self.record, *inputs, **self.params)
+
+    def of(self, record: Record) -> Case:
+        """The same point for another record, say a broken one."""
+        return replace(self, record=record)
+
+    def check(self, **options: Any) -> Report:
+        """`gradcheck` at this point; options as there."""
+        return gradcheck(self, *self.inputs, **({"float32": self.float32} | options))
+
+
+@lru_cache(maxsize=1)
+def records() -> tuple[Record, ...]:
+    """Every primitive and fused operation of the engine, in the order of its files."""
+    found: list[Record] = []
+    for module in pkgutil.walk_packages(tinygrad_tf.engine.__path__, "tinygrad_tf.engine."):
+        names = vars(importlib.import_module(module.name))
+        found += [x for x in names.values() if isinstance(x, Op | Fused) and x not in found]
+    return tuple(found)
+
+
+def cases(record: Record) -> list[Case]:
+    """The points at which a record is checked; none where the table below lacks it."""
+    points = _points().get(record.name)
+    if points is None:
+        points = _plain_points(record) if isinstance(record, Op) else []
+    return [Case(record, inputs, params) for inputs, params in points] + [
+        Case(record, inputs, params, float32=False)
+        for inputs, params in _wide_points().get(record.name, ())
+    ]
+
+
+Point = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def _at(*inputs: Any, **params: Any) -> Point:
+    return inputs, params
+
+
+def _numbers(*shape: int) -> Array:
+    """Signed eighths, the same ones for the same shape; none of them 0."""
+    rng = np.random.default_rng([7, *shape])
+    return np.asarray(rng.choice([-1.0, 1.0], shape) * rng.integers(1, 17, shape) / 8.0)
+
+
+def _between(*shape: int) -> Array:
+    """Odd sixteenths: never an eighth, never 0."""
+    rng = np.random.default_rng([8, *shape])
+    return np.asarray(rng.integers(-12, 12, shape) / 8.0 + 1 / 16)
+
+
+def _positive(*shape: int) -> Array:
+    return np.abs(_numbers(*shape)) + 0.5
+
+
+def _inside_one(*shape: int) -> Array:
+    return _numbers(*shape) * 0.375
+
+
+def _distinct(*shape: int) -> Array:
+    """Eighths of which no two are equal."""
+    rng = np.random.default_rng([9, *shape])
+    count = int(np.prod(shape))
+    return np.asarray((rng.permutation(count) - count / 2) / 8.0).reshape(shape)
+
+
+def _plain_points(op: Op) -> list[Point]:
+    """Points for an op of one or two arrays that takes no parameters."""
+    if op.variadic or _takes_parameters(op):
+        return []
+    if len(op.rules) == 1:
+        kind = _numbers
+        if op.name in POSITIVE + INSIDE_ONE:
+            kind = _positive if op.name in POSITIVE else _inside_one
+        return [_at(kind(*shape)) for shape in SHAPES]
+    if len(op.rules) == 2:
+        return [_at(_numbers(*a), _between(*b)) for a, b in PAIRS]
+    return []
+
+
+def _takes_parameters(op: Op) -> bool:
+    """Whether a rule takes more than g, y and the inputs that its op has rules for."""
+    for rule in op.rules:
+        kinds = [] if rule is None else list(inspect.signature(rule).parameters.values())
+        if any(p.kind is p.KEYWORD_ONLY for p in kinds) or len(kinds) > 2 + len(op.rules):
+            return True
+    return False
+
+
+def _wide_points() -> dict[str, list[Point]]:
+    """Points whose output is float64 whatever the input."""
+    return {"astype": [_at(_numbers(2, 3), dtype=np.dtype(np.float64))]}
+
+
+@lru_cache(maxsize=1)
+def _points() -> dict[str, list[Point]]:
+    n, e, p = _numbers, _between, _positive
+    drop = np.array([[[[2.0, 0.0, 2.0], [2.0, 2.0, 2.0]]]])
+    keep = np.array([[0.0, -np.inf, 0.0], [0.25, -0.5, 0.0]])
+    plain = {"n_head": 2, "causal": False, "mask": None, "drop": None}
+    causal = plain | {"causal": True}
+    one_head = {"n_head": 1, "causal": False, "mask": keep, "drop": drop}
+    attended = (n(2, 2, 4), e(2, 3, 4), n(2, 3, 2))
+    ids = np.array([[0, 2, 0], [2, 2, 1]])
+    rows = (np.array([0, 0, 1]), np.array([1, 1, 2]))
+    mask = np.array([[True, False, True], [False, False, True]])
+    return {
+        "power": [_at(p(*a), e(*b)) for a, b in PAIRS],
+        "where": [
+            _at(mask, n(2, 3), e(2, 3)),
+            _at(mask, n(3), e(2, 1)),
+            _at(mask[0], n(), e(2, 3)),
+        ],
+        "astype": [],
+        "sum": [
+            _at(n(2, 3), axes=(0, 1), keepdims=False, shape=(2, 3)),
+            _at(n(2, 3), axes=(0,), keepdims=False, shape=(2, 3)),
+            _at(n(2, 3), axes=(1,), keepdims=True, shape=(2, 3)),
+            _at(n(2, 3, 2), axes=(2, 0), keepdims=False, shape=(2, 3, 2)),
+            _at(n(2, 2), axes=(), keepdims=False, shape=(2, 2)),
+            _at(n(0, 2), axes=(0,), keepdims=False, shape=(0, 2)),
+            _at(n(), axes=(), keepdims=False, shape=()),
+        ],
+        "max": [
+            _at(_distinct(2, 3), axes=(0, 1), keepdims=False),
+            _at(_distinct(2, 3), axes=(0,), keepdims=True),
+            _at(_distinct(2, 3, 2), axes=(0, 2), keepdims=False),
+        ],
+        **{
+            name: [_at(n(2, 3), axis=-1), _at(n(2, 3), axis=0), _at(n(2, 3, 2), axis=-2)]
+            for name in ("softmax", "log_softmax", "logsumexp")
+        },
+        "matmul": [
+            _at(n(2, 2), e(2, 2)),
+            _at(n(2, 3), e(3, 2)),
+            _at(n(3), e(3)),
+            _at(n(2, 3), e(3)),
+            _at(n(3), e(3, 2)),
+            _at(n(2, 1, 2, 3), e(2, 3, 2)),
+            _at(n(2, 2, 3), e(3, 2)),
+            _at(n(3), e(2, 3, 2)),
+            _at(n(0, 3), e(3, 2)),
+        ],
+        "reshape": [
+            _at(n(2, 3), shape=(3, 2), old=(2, 3)),
+            _at(n(2, 3), shape=(-1,), old=(2, 3)),
+            _at(n(), shape=(1, 1), old=()),
+        ],
+        "transpose": [
+            _at(n(2, 2, 2), axes=(2, 0, 1)),
+            _at(n(2, 3), axes=(1, 0)),
+            _at(n(2, 3, 2), axes=(1, 2, 0)),
+        ],
+        "broadcast_to": [_at(n(2, 1), shape=(3, 2, 2)), _at(n(), shape=(2,))],
+        "concatenate": [
+            _at(n(2, 1), e(2, 2), axis=1, ends=(1, 3)),
+            _at(n(2, 2), e(2, 2), n(0, 2), axis=0, ends=(2, 4, 4)),
+        ],
+        "getitem": [
+            _at(n(2, 3), index=(slice(None, None, -2), None), shape=(2, 3)),
+            _at(n(3), index=np.array([0, 0, 2]), shape=(3,)),
+            _at(n(2, 3), index=rows, shape=(2, 3)),
+            _at(n(2, 3), index=mask, shape=(2, 3)),
+        ],
+        "scatter": [
+            _at(n(2, 2), index=(Ellipsis, slice(0, 2)), shape=(2, 3)),
+            _at(n(3), index=rows, shape=(2, 3)),
+        ],
+        "linear": [
+            _at(n(2, 3), e(3, 2), n(2)),
+            _at(n(2, 2, 3), e(3, 3), n(3)),
+            _at(n(2), e(2, 2), None),
+        ],
+        "layer_norm": [
+            _at(n(2, 3), None, None, eps=0.125),
+            _at(n(2, 2, 3), e(3), n(3), eps=0.125),
+        ],
+        "gelu": [
+            _at(n(*shape), approximate=tanh) for shape in SHAPES[:2] for tanh in (False, True)
+        ],
+        "cross_entropy": [
+            _at(n(2, 3), targets=np.array([2, 0]), ignore_index=-1),
+            _at(n(2, 2, 3), targets=np.array([[2, -1], [0, 0]]), ignore_index=-1),
+        ],
+        "embedding": [_at(n(3, 2), ids=ids), _at(n(3, 2), ids=ids[0].astype(np.uint8))],
+        "attention": [
+            _at(*attended, **plain),
+            _at(*attended, **causal),
+            _at(n(1, 2, 2), e(1, 3, 2), n(1, 3, 1), **one_head),
+        ],
+        "self_attention": [
+            _at(n(1, 3, 6), **causal),
+            _at(n(2, 2, 12), **plain),
+        ],
+    }

@@ -1,0 +1,224 @@
+"""Laws that every gradient obeys, checked without differences and so without tolerance games."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tinygrad_tf.checking.report import place
+from tinygrad_tf.checking.trial import Trial, eighths
+
+Array = npt.NDArray[Any]
+SAME = 1e-9  # what another order of adding may change, as part of the largest entry
+FLOAT32 = 3e-5  # what float32 may lose, as part of 1 + the largest entry
+
+
+def structure(trial: Trial) -> list[Array]:
+    """The gradients, after a look at what needs no numbers: count, type, who writes to what.
+
+    Shapes are left to the caller, who can say more about a wrong one.
+    """
+    before = [x.copy() for x in (*trial.arrays, trial.up)]
+    first = trial.gradients()
+    if len(first) != len(trial.arrays):
+        raise trial.error("count", f"{len(first)} gradients for {len(trial.arrays)} arrays")
+    for which, (g, x) in enumerate(zip(first, trial.arrays, strict=True)):
+        if not isinstance(g, np.ndarray):
+            raise trial.error("dtype", f"the gradient is {type(g).__name__}, not an array", which)
+        if g.dtype != x.dtype:
+            raise trial.error("dtype", f"the gradient is {g.dtype}, not {x.dtype}", which)
+    _unmutated(trial, before)
+    kept = [g.copy() for g in first]
+    second = trial.gradients()
+    for which, (a, b, c) in enumerate(zip(first, second, kept, strict=True)):
+        if not _same(c, b, 0.0):
+            raise trial.error(
+                "repeatability",
+                "two runs give different gradients; if f draws random numbers, seed them inside f",
+                which,
+            )
+        if not _same(a, c, 0.0):
+            raise trial.error("memory", "the gradient of one run is overwritten by the next", which)
+    if not _same(trial.value(), trial.value(), 0.0):
+        raise trial.error(
+            "repeatability", "two runs give different values; seed the random numbers of f"
+        )
+    _unmutated(trial, before)
+    return first
+
+
+def _unmutated(trial: Trial, before: Sequence[Array]) -> None:
+    for which, (x, old) in enumerate(zip((*trial.arrays, trial.up), before, strict=True)):
+        if not _same(x, old, 0.0):
+            if which == len(trial.arrays):
+                raise trial.error("mutation", "the upstream gradient is written to")
+            raise trial.error("mutation", "the argument is written to", which)
+
+
+def laws(trial: Trial, gradients: Sequence[Array], *, float32: bool) -> None:
+    """Everything else that holds exactly; raises the error of the first law that is broken."""
+    _memory(trial, gradients)
+    _state(trial, gradients)
+    _linearity(trial, gradients)
+    _same_array(trial)
+    _layouts(trial, gradients)
+    if float32:
+        single_precision(trial)
+
+
+def _memory(trial: Trial, gradients: Sequence[Array]) -> None:
+    others = [(name, x) for name, x in zip(trial.subject.names, trial.arrays, strict=True)]
+    others.append(("the upstream", trial.up))
+    for which, (g, old) in enumerate(zip(trial.gradients(), gradients, strict=True)):
+        for name, x in others:
+            if np.shares_memory(g, x):
+                text = f"the gradient shares memory with {name}; return a copy"
+                raise trial.error("memory", text, which)
+        if np.shares_memory(g, old):
+            raise trial.error("memory", "two runs give their gradients in the same memory", which)
+        others.append((f"the gradient of argument {which}", g))
+
+
+def _state(trial: Trial, gradients: Sequence[Array]) -> None:
+    # Toward 0, since few functions stop being defined there.
+    elsewhere = [x * (1 - 1 / 64) for x in trial.arrays]
+    found = trial.gradients(between=lambda: trial.value(elsewhere))
+    _expect(trial, found, gradients, "state", "changes when f runs elsewhere before the walk back")
+
+
+def _linearity(trial: Trial, gradients: Sequence[Array]) -> None:
+    zero = trial.gradients(up=np.zeros_like(trial.up))
+    for which, g in enumerate(zero):
+        if np.any(g != 0) and np.all(np.isfinite(gradients[which])):
+            at = tuple(int(i) for i in np.argwhere(g != 0)[0])
+            raise trial.error(
+                "zero upstream",
+                f"an upstream of zeros gives {place('gradient', at)} = {g[at]:.6g}, not 0",
+                which,
+            )
+    other = eighths(trial.seed + 1, trial.up.shape)
+    parts = trial.gradients(up=other)
+    both = trial.gradients(up=other - 2.0 * trial.up)
+    expected = [b - 2.0 * a for a, b in zip(gradients, parts, strict=True)]
+    # Infinite slopes add up to nothing that could be compared.
+    both = [np.where(np.isfinite(e), g, e) for g, e in zip(both, expected, strict=True)]
+    _expect(trial, both, expected, "linearity", "is not linear in the upstream")
+
+
+def _same_array(trial: Trial) -> None:
+    """f(x, x): one array for two arguments gets the sum of both gradients."""
+    arrays = trial.arrays
+    for i in range(len(arrays)):
+        for j in range(i + 1, len(arrays)):
+            if arrays[i].shape != arrays[j].shape:
+                continue
+            apart, shared = list(arrays), list(arrays)
+            apart[j], shared[j] = arrays[i].copy(), arrays[i]
+            if trial.value(apart).shape != trial.up.shape:
+                continue
+            expected, found = trial.gradients(apart), trial.gradients(shared)
+            if trial.subject.same_array_adds:
+                total = expected[i] + expected[j]
+                expected[i] = expected[j] = total
+            elif np.shares_memory(found[i], found[j]):
+                raise trial.error(
+                    "same array", f"the gradients of arguments {i} and {j} share memory", i
+                )
+            what = f"is wrong where arguments {i} and {j} are the same array"
+            _expect(trial, found, expected, "same array", what)
+
+
+def _layouts(trial: Trial, gradients: Sequence[Array]) -> None:
+    for name, change in LAYOUTS.items():
+        inputs = [change(x) for x in trial.arrays]
+        what = f"with {name} inputs the gradient"
+        _expect(
+            trial,
+            trial.gradients(inputs, what=what),
+            gradients,
+            "layout",
+            f"differs: {name} inputs",
+        )
+        found = trial.gradients(up=change(trial.up), what=f"with a {name} upstream the gradient")
+        _expect(trial, found, gradients, "layout", f"differs: {name} upstream")
+    one = np.broadcast_to(np.float64(0.75), trial.up.shape)
+    expected = trial.gradients(up=one.copy())
+    found = trial.gradients(up=one, what="with an upstream of stride 0 the gradient")
+    _expect(trial, found, expected, "layout", "differs: upstream of stride 0")
+    flat = [np.broadcast_to(x.reshape(-1)[0] if x.size else 0.0, x.shape) for x in trial.arrays]
+    expected = trial.gradients([x.copy() for x in flat])
+    found = trial.gradients(flat, what="with inputs of stride 0 the gradient")
+    _expect(trial, found, expected, "layout", "differs: inputs of stride 0")
+
+
+def _read_only(x: Array) -> Array:
+    copy = x.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+def _backwards(x: Array) -> Array:
+    """The same numbers, in memory from last to first and with a gap after each."""
+    room = np.zeros(tuple(2 * n for n in x.shape), x.dtype)
+    every_other: Any = (..., *(slice(None, None, -2),) * x.ndim)
+    view: Array = room[every_other]
+    view[...] = x
+    return view
+
+
+LAYOUTS: dict[str, Callable[[Array], Array]] = {
+    "read-only": _read_only,
+    "F-order": lambda x: np.array(x, order="F"),
+    "reversed": _backwards,
+}
+
+
+def single_precision(trial: Trial) -> None:
+    """The float32 run against the float64 gradient; differences in float32 would show nothing."""
+    single = [x.astype(np.float32) for x in trial.arrays]
+    up = trial.up.astype(np.float32)
+    value = trial.value(single)
+    if value.dtype.kind == "f" and value.dtype != np.float32:
+        raise trial.error("float32", f"inputs of float32 give an output of {value.dtype}")
+    found = trial.gradients(single, up)
+    double = [x.astype(np.float64) for x in single]
+    exact = trial.gradients(double, up.astype(np.float64))
+    # How far the gradient itself moves when the inputs move by what float32 rounds away.
+    near = trial.gradients([x * (1 + 2.0**-23) for x in double], up.astype(np.float64))
+    for which, (g, right, moved) in enumerate(zip(found, exact, near, strict=True)):
+        if g.dtype != np.float32:
+            raise trial.error("float32", f"an input of float32 has a gradient of {g.dtype}", which)
+        finite = np.isfinite(right) & np.isfinite(moved)
+        size = 1.0 + float(np.max(np.abs(right[finite]), initial=0.0))
+        move = float(np.max(np.abs((moved - right)[finite]), initial=0.0))
+        off = float(np.max(np.abs((g - right)[finite]), initial=0.0))
+        if not off <= FLOAT32 * size + 16 * move:
+            raise trial.error(
+                "float32",
+                f"in float32 the gradient is {off:.1e} off, where its largest entry is {size:.3g}",
+                which,
+            )
+
+
+def _expect(
+    trial: Trial, found: Sequence[Array], expected: Sequence[Array], kind: str, what: str
+) -> None:
+    for which, (g, right) in enumerate(zip(found, expected, strict=True)):
+        if not _same(g, right, SAME):
+            raise trial.error(kind, f"the gradient {what}", which)
+
+
+def _same(a: Array, b: Array, tolerance: float) -> bool:
+    """Equal up to a part of the largest finite entry, nan and infinities in the same places."""
+    if a.shape != b.shape:
+        return False
+    if not tolerance:
+        return bool(np.array_equal(a, b, equal_nan=True))
+    finite = np.isfinite(b)
+    if not np.array_equal(np.where(finite, 0.0, a), np.where(finite, 0.0, b), equal_nan=True):
+        return False
+    size = float(np.max(np.abs(b[finite]), initial=0.0))
+    return bool(np.all(np.abs(a[finite] - b[finite]) <= tolerance * (size + 1e-3)))

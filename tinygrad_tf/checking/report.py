@@ -1,0 +1,162 @@
+"""What a check finds: a report when all is well, an error that explains when it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tinygrad_tf.errors import FailedError
+
+Array = npt.NDArray[Any]
+SHOWN = 5  # of the entries that differ
+PRINTED = 64  # entries of an array in the line that reproduces a failure
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a gradient, as computed and as measured."""
+
+    name: str
+    index: tuple[int, ...]
+    analytic: float
+    numeric: float
+
+    @property
+    def absolute(self) -> float:
+        """The distance of the two."""
+        return abs(self.analytic - self.numeric)
+
+    @property
+    def relative(self) -> float:
+        """The distance over the measured size."""
+        return self.absolute / abs(self.numeric) if self.numeric else np.inf
+
+    def __str__(self) -> str:
+        return (
+            f"d loss / d {place(self.name, self.index)}   analytic {_digits(self.analytic)}   "
+            f"numeric {_digits(self.numeric)}   abs {self.absolute:.1e}  rel {self.relative:.1e}"
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was checked where nothing is wrong.
+
+    entries: how many were compared; worst: the largest |analytic - numeric| / max(1, |numeric|);
+    worst_second: the same of the gradient's gradient, None where it was not checked;
+    ill_conditioned: entries that no step of differences decides, each with its reason; kinks:
+    entries where the function is not differentiable, skipped; method: the one that was used.
+    """
+
+    function: str
+    method: str = "central"
+    entries: int = 0
+    worst: float = 0.0
+    worst_second: float | None = None
+    ill_conditioned: tuple[str, ...] = ()
+    kinks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def joined(self, other: Report) -> Report:
+        """Both findings in one report."""
+        seconds = [w for w in (self.worst_second, other.worst_second) if w is not None]
+        return replace(
+            self,
+            entries=self.entries + other.entries,
+            worst=max(self.worst, other.worst),
+            worst_second=max(seconds) if seconds else None,
+            ill_conditioned=self.ill_conditioned + other.ill_conditioned,
+            kinks=self.kinks + other.kinks,
+            notes=self.notes + other.notes,
+        )
+
+    def __str__(self) -> str:
+        second = "" if self.worst_second is None else f", of second order {self.worst_second:.1e}"
+        head = (
+            f"gradcheck passed: {self.function}: {self.entries} entries, "
+            f"worst error {self.worst:.1e}{second}, method={self.method}"
+        )
+        lines = [f"  ill-conditioned: {text}" for text in self.ill_conditioned]
+        lines += [f"  skipped: {text}" for text in self.kinks]
+        return "\n".join([head, *lines, *(f"  note: {text}" for text in self.notes)])
+
+
+class GradcheckError(FailedError):
+    """A gradient is wrong, or a law that every gradient obeys is broken.
+
+    kind: "value" (differs from differences), "kink" (not differentiable here), "raised", "count",
+    "shape", "dtype", "mutation", "repeatability", "memory", "state", "zero upstream", "linearity",
+    "same array", "layout" or "float32". function, argument (its number among the arrays, or None),
+    entries (the worst first), pattern (what the difference looks like), inputs, up (what it was
+    found with), reproduce (a line to type).
+    """
+
+    def __init__(
+        self,
+        headline: str,
+        kind: str,
+        function: str = "",
+        argument: int | None = None,
+        entries: Sequence[Entry] = (),
+        pattern: str = "",
+        inputs: Sequence[Any] = (),
+        up: Array | None = None,
+        reproduce: str = "",
+    ) -> None:
+        super().__init__(headline, f"reproduce: {reproduce}" if reproduce else "")
+        self.args = (
+            headline,
+            kind,
+            function,
+            argument,
+            entries,
+            pattern,
+            inputs,
+            up,
+            reproduce,
+        )  # an exception is copied and pickled by its args
+        self.kind, self.function, self.argument = kind, function, argument
+        self.entries, self.pattern = tuple(entries), pattern
+        self.inputs, self.up, self.reproduce = tuple(inputs), up, reproduce
+
+    def __str__(self) -> str:
+        lines = [f"gradcheck failed: {self.what}"]
+        shown = [f"  {entry}" for entry in self.entries[:SHOWN]]
+        if len(self.entries) > SHOWN:
+            shown[0] += f"   (worst {SHOWN} shown, sorted by error)"
+        lines += shown
+        if self.pattern:
+            lines.append(f"  pattern: {self.pattern}")
+        if self.reproduce:
+            lines.append(f"  reproduce: {self.reproduce}")
+        return "\n".join(lines)
+
+
+def place(name: str, index: tuple[int, ...]) -> str:
+    """x[0, 1], or x alone where it is a single number."""
+    return f"{name}[{', '.join(map(str, index))}]" if index else name
+
+
+def _digits(number: float) -> str:
+    return f"{number:<#10.7g}".strip()
+
+
+def literal(x: Any) -> str:
+    """Python that makes this argument again; arrays too long to print say so."""
+    if not isinstance(x, np.ndarray):
+        return repr(x)
+    if x.size > PRINTED:
+        return f"<array of shape {x.shape}, see error.inputs>"
+    flat = x.reshape(-1)
+    if x.dtype == np.float64 and x.size > 2 and np.array_equal(flat, flat[0] + np.arange(x.size)):
+        text = f"np.arange({flat[0]}, {flat[0] + x.size})"
+        return text if x.ndim == 1 else f"{text}.reshape{x.shape}"
+    if not x.size:
+        return f"np.zeros({x.shape}, np.{x.dtype})"
+    dtype = "" if x.dtype in (np.float64, np.bool_, np.int64) else f", np.{x.dtype}"
+    numbers = str(x.tolist()).replace("inf", "np.inf").replace("nan", "np.nan")
+    return f"np.array({numbers}{dtype})"

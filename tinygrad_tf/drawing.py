@@ -1,0 +1,330 @@
+"""See a graph: the Values or Tensors that a result was computed from, as text, DOT or SVG.
+
+print(draw(loss, model.named_parameters()).text())
+draw(loss).save("loss.svg")
+"""
+
+from __future__ import annotations
+
+import html
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tinygrad_tf.errors import InputError
+from tinygrad_tf.layout import Placed, Point, place
+from tinygrad_tf.scalar import Value
+
+if TYPE_CHECKING:
+    from tinygrad_tf.engine.graph import Node
+    from tinygrad_tf.engine.tensor import Tensor
+
+KINDS = (".svg", ".html", ".dot", ".txt")
+FONT = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
+CHARACTER, LINE, PADDING = 7.3, 16.0, 7.0  # pixels, for a font size of 12
+
+
+@dataclass(frozen=True)
+class Box:
+    """One node: its title, its facts by name, and its inputs, each a box with its local slope.
+
+    `hidden` counts the inputs that were left out of a large drawing.
+    """
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    inputs: tuple[tuple[int, str], ...]
+    is_leaf: bool
+    hidden: int = 0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the tree: a box under one that uses it; `again` where it stands above already."""
+
+    branch: str
+    number: int
+    label: str
+    local: str
+    again: bool
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A graph as boxes, the result first; `source` holds the Value or Node of each box."""
+
+    boxes: tuple[Box, ...]
+    source: tuple[Any, ...]
+    notice: str = ""
+
+    def with_facts(self, facts: Mapping[int, tuple[str, str]]) -> Drawing:
+        """The same drawing with one more (name, text) in some boxes, given by their numbers."""
+        boxes = [
+            replace(box, facts=(*box.facts, facts[i])) if i in facts else box
+            for i, box in enumerate(self.boxes)
+        ]
+        return replace(self, boxes=tuple(boxes))
+
+    def rows(self, *, ascii: bool = False) -> Iterator[Row]:
+        """The graph as a tree, each box under what uses it; a shared one is spelled out once."""
+        fork, last, bar = ("|- ", "`- ", "|  ") if ascii else ("├─ ", "└─ ", "│  ")
+        uses = Counter(number for box in self.boxes for number, _ in box.inputs)
+        shared = [i for i in range(len(self.boxes)) if uses[i] > 1 and not self.boxes[i].is_leaf]
+        tags = {number: f" #{tag}" for tag, number in enumerate(shared, 1)}
+        shown: set[int] = set()
+        stack = [(0, "", "", "")]
+        while stack:
+            number, local, branch, below = stack.pop()
+            box = self.boxes[number]
+            again = number in shown
+            shown.add(number)
+            label = box.title + tags.get(number, "")
+            if again:
+                label += " (above)"
+            elif box.hidden:
+                label += f" ({_hidden(box)})"
+            yield Row(branch, number, label, local, again)
+            if again:
+                continue
+            ends = [last] + [fork] * (len(box.inputs) - 1)
+            for (parent, slope), end in zip(reversed(box.inputs), ends, strict=False):
+                deeper = below + ("   " if end == last else bar)
+                stack.append((parent, slope, below + end, deeper))
+
+    def text(self, *, ascii: bool = False) -> str:
+        """The tree in columns: the facts of each node, and its local slope in the one above."""
+        names = list(dict.fromkeys(name for box in self.boxes for name, _ in box.facts))
+        locals_ = ["local"] if any(slope for box in self.boxes for _, slope in box.inputs) else []
+        lines = [["", *names[:2], *locals_, *names[2:]]]
+        for row in self.rows(ascii=ascii):
+            told = {} if row.again else dict(self.boxes[row.number].facts)
+            cells = [told.get(name, "") for name in names]
+            own = [row.local] if locals_ else []
+            lines.append([row.branch + row.label, *cells[:2], *own, *cells[2:]])
+        return columns(lines) + (f"\n{self.notice}" if self.notice else "")
+
+    def dot(self) -> str:
+        """The graph in Graphviz's language."""
+        lines = ["digraph {", "  rankdir=LR;", '  node [shape=box, fontname="monospace"];']
+        for number, box in enumerate(self.boxes):
+            label = "\\n".join(_quoted(line) for line in _lines(box))
+            style = ', style=filled, fillcolor="#e3eefb"' if box.is_leaf else ""
+            lines.append(f'  n{number} [label="{label}"{style}];')
+        for number, box in enumerate(self.boxes):
+            for parent, slope in box.inputs:
+                mark = f' [label="{_quoted(slope)}"]' if slope else ""
+                lines.append(f"  n{parent} -> n{number}{mark};")
+        if self.notice:
+            lines.append(f'  label="{_quoted(self.notice)}";')
+        return "\n".join([*lines, "}", ""])
+
+    def svg(self) -> str:
+        """The graph as a picture that needs nothing else: leaves to the left, the result right."""
+        sizes = [
+            (
+                CHARACTER * max(map(len, _lines(box))) + 2 * PADDING,
+                LINE * len(_lines(box)) + 2 * PADDING,
+            )
+            for box in self.boxes
+        ]
+        placed = place([[parent for parent, _ in box.inputs] for box in self.boxes], sizes)
+        height = placed.height + (30.0 if self.notice else 0.0)
+        width = max(placed.width, CHARACTER * len(self.notice) + 40.0)
+        parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
+            f'width="{width:.0f}" height="{height:.0f}" font-family="{FONT}" font-size="12">',
+            f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
+        ]
+        parts += _svg_edges(self.boxes, placed, sizes)
+        for number, box in enumerate(self.boxes):
+            parts += _svg_box(box, placed, number, sizes[number])
+        if self.notice:
+            parts.append(f'<text x="20" y="{height - 14:.0f}">{html.escape(self.notice)}</text>')
+        return "\n".join([*parts, "</svg>", ""])
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def html(self, title: str = "graph") -> str:
+        """The picture and the tree on one page that loads nothing else."""
+        return (
+            f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f"<title>{html.escape(_shown(title))}</title>\n</head>\n<body>\n{self.svg()}"
+            f'<pre style="font-family: {FONT}">{html.escape(self.text())}</pre>\n'
+            f"</body>\n</html>\n"
+        )
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the format that the ending names: .svg, .html, .dot or .txt.
+
+        Raises InputError for another ending, or a file that exists unless `force`.
+        """
+        path = Path(path)
+        check_target(path, force=force)
+        match path.suffix.lower():
+            case ".svg":
+                text = self.svg()
+            case ".html":
+                text = self.html(path.stem)
+            case ".dot":
+                text = self.dot()
+            case _:
+                text = self.text() + "\n"
+        with path.open("w" if force else "x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+
+
+def check_target(path: Path, *, force: bool = False) -> None:
+    """Refuse, before any work is done, a file that a drawing cannot be saved as (InputError)."""
+    if path.suffix.lower() not in KINDS:
+        raise InputError(
+            f"{path}: graphs are saved as {', '.join(KINDS)}, not as {path.suffix or 'this'}",
+            f"name it {path.stem}.svg",
+        )
+    if path.exists() and not force:
+        raise InputError(
+            f"{path} exists already", "name another file or overwrite it with force=True (--force)"
+        )
+
+
+def draw(
+    result: Value | Tensor,
+    names: Mapping[str, Any] | None = None,
+    *,
+    max_nodes: int = 200,
+) -> Drawing:
+    """The graph of a result: a Value with values and gradients, or a Tensor with shapes.
+
+    names: Values or Tensors by name, such as `model.named_parameters()`. Of a graph with more
+    than `max_nodes` nodes, those nearest to the result are drawn, and a notice says so. Raises
+    InputError for a Tensor that nothing was recorded for, or whose graph was freed.
+    """
+    if max_nodes < 1:
+        raise InputError(f"max_nodes is {max_nodes}", "draw at least 1")
+    named = {_place(x): name for name, x in (names or {}).items()}
+    root = _place(result)
+    if root is None:
+        raise InputError(
+            "nothing was recorded for this Tensor",
+            "make its inputs with requires_grad=True, outside no_grad()",
+        )
+    if root is not result and root.parents is None:
+        raise InputError(
+            "this graph was freed by backward()", "draw it before, or use retain_graph=True"
+        )
+    order = [root]
+    numbers = {root: 0}
+    waiting = deque(order)
+    while waiting:  # by distance from the result
+        for parent, _ in _inputs(waiting.popleft()):
+            if parent not in numbers:
+                numbers[parent] = len(order)
+                order.append(parent)
+                waiting.append(parent)
+    drawn = order[:max_nodes]
+    boxes = []
+    for node in drawn:
+        inputs = [(numbers[parent], slope) for parent, slope in _inputs(node)]
+        kept = tuple(edge for edge in inputs if edge[0] < max_nodes)
+        title, facts = _describe(node, named.get(node))
+        boxes.append(Box(title, facts, kept, not inputs, len(inputs) - len(kept)))
+    left_out = len(order) - len(drawn)
+    notice = f"{left_out:,} more nodes are not drawn; max_nodes is {max_nodes}" if left_out else ""
+    return Drawing(tuple(boxes), tuple(drawn), notice)
+
+
+def columns(lines: list[list[str]]) -> str:
+    """Lines of cells as text, the first column and the numbers under their heads aligned."""
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def _place(x: Any) -> Any:
+    """What stands in the graph for x: a Value itself, a Tensor's node."""
+    return x if isinstance(x, Value) else x.node
+
+
+def _inputs(node: Value | Node) -> list[tuple[Any, str]]:
+    if isinstance(node, Value):
+        return [(parent, f"{slope:.6g}") for parent, slope in node.edges]
+    return [(parent, "") for parent in node.parents or () if parent is not None]
+
+
+def _describe(node: Value | Node, name: str | None) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """The title and the facts of a node."""
+    if isinstance(node, Value):
+        title = name or operation(node) or "value"
+        return _shown(title), (("value", f"{node.data:.6g}"), ("gradient", f"{node.grad:.6g}"))
+    operation_name = node.op.name if node.op is not None else ""
+    title = " = ".join(part for part in (name, operation_name) if part) or "leaf"
+    if node.op is not None and node.parents is None:
+        title += " (freed)"
+    return _shown(title), (("shape", str(node.shape)), ("dtype", str(node.dtype)))
+
+
+def operation(value: Value) -> str:
+    """What made a Value, with a constant operand where it was written: "tanh", "* 3"."""
+    parts = (value.op,) if isinstance(value.op, str) else value.op
+    return " ".join(part if isinstance(part, str) else f"{part:.6g}" for part in parts)
+
+
+def _shown(text: str) -> str:
+    return "".join(c if c.isprintable() else "�" for c in text)
+
+
+def _lines(box: Box) -> list[str]:
+    """What a box says, line by line."""
+    facts = [f"{name} {value}" for name, value in box.facts]
+    return [box.title, *facts, *([_hidden(box)] if box.hidden else [])]
+
+
+def _hidden(box: Box) -> str:
+    return f"{box.hidden} more input{'s' * (box.hidden > 1)}"
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _svg_box(box: Box, placed: Placed, number: int, size: Point) -> Iterator[str]:
+    (x, y), (width, height) = placed.centres[number], size
+    left, top = x - width / 2, y - height / 2
+    fill = "#e3eefb" if box.is_leaf else "#fdf3dc" if number == 0 else "#f6f6f6"
+    yield (
+        f'<rect x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" '
+        f'rx="5" fill="{fill}" stroke="#555555"/>'
+    )
+    for i, line in enumerate(_lines(box)):
+        weight = ' font-weight="bold"' if i == 0 else ""
+        base = top + PADDING + LINE * (i + 0.75)
+        yield (
+            f'<text x="{x:.1f}" y="{base:.1f}" text-anchor="middle"{weight}>'
+            f"{html.escape(line)}</text>"
+        )
+
+
+def _svg_edges(boxes: tuple[Box, ...], placed: Placed, sizes: list[Point]) -> Iterator[str]:
+    """A curve for every edge, from the right of the input to the left of what uses it."""
+    for number, box in enumerate(boxes):
+        paths = [(placed.paths[parent, number], slope) for parent, slope in box.inputs]
+        paths.sort(key=lambda path: path[0][-2][1])  # from the top, so that none cross at the end
+        spread = min(14.0, (sizes[number][1] - PADDING) / max(1, len(paths)))
+        for i, (points, slope) in enumerate(paths):
+            x, y = points[-1]
+            y += spread * (i - (len(paths) - 1) / 2)
+            curve = f"M {points[0][0]:.1f} {points[0][1]:.1f}"
+            for (x0, y0), (x1, y1) in pairwise([*points[:-1], (x, y)]):
+                middle = (x0 + x1) / 2
+                curve += f" C {middle:.1f} {y0:.1f} {middle:.1f} {y1:.1f} {x1:.1f} {y1:.1f}"
+            yield f'<path d="{curve}" fill="none" stroke="#999999" stroke-width="1.3"/>'
+            if slope:
+                yield (
+                    f'<text x="{x - 4:.1f}" y="{y - 3:.1f}" text-anchor="end" font-size="10" '
+                    f'fill="#a03010">{html.escape(slope)}</text>'
+                )

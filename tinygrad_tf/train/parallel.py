@@ -1,0 +1,138 @@
+"""The batch of a step split among threads: NumPy lets go of Python's lock while it computes.
+
+Each thread differentiates its own rows, with one BLAS thread; the shares are added in a fixed
+order. So besides the matrix products, which BLAS would spread over the cores anyway, everything
+between them is spread too. The number of shards, not of cores, decides the last bits of a sum:
+a run keeps the number that it began with.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import math
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinygrad_tf.engine.differentiate import grad
+from tinygrad_tf.engine.graph import no_grad
+from tinygrad_tf.models.gpt import GPT
+from tinygrad_tf.nn.layers import dropout_from
+from tinygrad_tf.train.batches import Batch
+
+Gradients = dict[str, Any]
+MOST_THREADS = 8
+# Numbers that are not finite are looked for, and end a run: NumPy need not warn of them too.
+QUIETLY = np.errstate(over="ignore", invalid="ignore")
+
+
+def loss_and_gradients(model: GPT, batch: Batch) -> tuple[float, Gradients]:
+    """The mean loss of a batch in nats per target, and its gradient for every parameter."""
+    loss = model.loss(batch.ids, batch.targets)
+    return loss.item(), grad(loss, model.named_parameters())
+
+
+class Compute:
+    """Computes losses and gradients of batches in `threads` threads at once."""
+
+    def __init__(self, threads: int = 1) -> None:
+        self.threads = threads
+        self._pool = ThreadPoolExecutor(threads, "shard") if threads > 1 else None
+
+    def gradients(self, model: GPT, batch: Batch) -> tuple[float, Gradients]:
+        """As `loss_and_gradients`; dropout masks are drawn anew for each shard."""
+        if self._pool is None:
+            return loss_and_gradients(model, batch)
+        parts = _shards(batch, self.threads)
+        total = max(1, sum(part.count for part in parts))
+        seeds = model.dropout_rng.integers(2**63, size=len(parts)) if model.config.dropout else None
+
+        @QUIETLY
+        def one(i: int) -> tuple[float, Gradients]:
+            share = parts[i].count / total
+            with dropout_from(None if seeds is None else np.random.default_rng(seeds[i])):
+                loss = model.loss(parts[i].ids, parts[i].targets) * share
+                return loss.item(), grad(loss, model.named_parameters())
+
+        results = list(self._pool.map(one, range(len(parts))))
+        loss, gradients = results[0]
+        for more, shares in results[1:]:
+            loss += more
+            for name, share in shares.items():
+                gradients[name] += share
+        return loss, gradients
+
+    def mean_loss(self, model: GPT, batches: Iterable[Batch]) -> float:
+        """The loss without dropout, in nats per target over all batches together."""
+
+        @no_grad()
+        @QUIETLY
+        def nats(batch: Batch) -> tuple[float, int]:
+            return model.loss(batch.ids, batch.targets).item() * batch.count, batch.count
+
+        training, waiting = model.training, iter(batches)
+        parts: list[tuple[float, int]] = []
+        model.eval()
+        try:
+            # A few at a time: the batches of a large split do not fit into memory together.
+            while some := list(itertools.islice(waiting, self.threads)):
+                parts += map(nats, some) if self._pool is None else self._pool.map(nats, some)
+        finally:
+            model.train(training)
+        return math.fsum(part for part, _ in parts) / max(1, sum(count for _, count in parts))
+
+
+def _shards(batch: Batch, count: int) -> list[Batch]:
+    """The rows of a batch in `count` parts as equal as can be, without empty ones."""
+    rows = np.array_split(np.arange(len(batch.ids)), min(count, len(batch.ids)))
+    return [Batch(batch.ids[r], batch.targets[r]) for r in rows]
+
+
+def default_threads() -> int:
+    """How many threads are worth while: the cores this process may use, if BLAS can share them."""
+    if _blas_control() is None:
+        return 1
+    asked = [os.environ.get(name, "") for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")]
+    limits = [int(number) for number in asked if number.isdigit() and int(number) > 0]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min([cores or 1, MOST_THREADS, *limits])
+
+
+@contextmanager
+def blas_threads(count: int) -> Iterator[None]:
+    """Within this context the BLAS under NumPy uses `count` threads, where it can be told."""
+    control = _blas_control()
+    if control is None:
+        yield
+        return
+    get, set_ = control
+    before = get()
+    set_(count)
+    try:
+        yield
+    finally:
+        set_(before)
+
+
+@cache
+def _blas_control() -> tuple[Any, Any] | None:
+    """OpenBLAS's own functions to get and set its threads, from the library that NumPy brought."""
+    home = Path(np.__file__).parent
+    for folder in (home.parent / "numpy.libs", home / ".dylibs"):
+        for path in sorted(folder.glob("*openblas*")) if folder.is_dir() else ():
+            try:
+                library = ctypes.CDLL(str(path))
+            except OSError:
+                continue
+            for pattern in ("scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads"):
+                names = [pattern.format(verb) for verb in ("get", "set")]
+                if all(hasattr(library, name) for name in names):
+                    return getattr(library, names[0]), getattr(library, names[1])
+    return None
