@@ -12,7 +12,8 @@ from tinygrad_tf.errors import FailedError, InputError
 from tinygrad_tf.models import GPT, GPTConfig
 from tinygrad_tf.text.tokens import TokenFile
 from tinygrad_tf.train.batches import IGNORE, Batch, WindowBatches, evaluation_batches
-from tinygrad_tf.train.trainer import TrainConfig, Trainer, first, loss_and_gradients, mean_loss
+from tinygrad_tf.train.parallel import Compute, loss_and_gradients
+from tinygrad_tf.train.trainer import TrainConfig, Trainer, first
 
 V, T = 11, 8
 
@@ -167,12 +168,14 @@ def test_the_whole_validation_split_is_evaluated():
         log_z = np.log(np.exp(logits).sum(axis=1))
         nats += list(log_z - logits[np.arange(len(window) - 1), window[1:]])
     assert len(nats) == VAL.targets
-    assert mean_loss(model, validation()) == pytest.approx(np.mean(nats), rel=1e-6)
+    assert Compute().mean_loss(model, validation()) == pytest.approx(np.mean(nats), rel=1e-6)
 
 
 def test_a_mean_of_no_targets_is_refused_not_guessed():
     with pytest.raises(InputError):
-        mean_loss(small_gpt(), evaluation_batches(TokenFile("validation", VAL.tokens[:1]), T, 5))
+        Compute().mean_loss(
+            small_gpt(), evaluation_batches(TokenFile("validation", VAL.tokens[:1]), T, 5)
+        )
 
 
 def test_first_takes_whole_batches_until_there_are_enough():
@@ -288,16 +291,17 @@ def test_an_evaluated_loss_that_is_not_finite_ends_it_before_it_is_saved():
 def test_the_first_gradient_that_is_not_finite_ends_it_and_moves_nothing():
     calls = []
 
-    def compute(model, batch):
-        calls.append(None)
-        loss, gradients = loss_and_gradients(model, batch)
-        if len(calls) == 3:
-            gradients["h.1.attn.c_attn.weight"][0, 0] = np.inf
-            calls.append(weights(model))
-        return loss, gradients
+    class Poisoned(Compute):
+        def gradients(self, model, batch):
+            calls.append(None)
+            loss, gradients = loss_and_gradients(model, batch)
+            if len(calls) == 3:
+                gradients["h.1.attn.c_attn.weight"][0, 0] = np.inf
+                calls.append(weights(model))
+            return loss, gradients
 
     it = trainer()
-    it.compute = compute
+    it.compute = Poisoned()
     with pytest.raises(FailedError, match=r"gradient .*step 3 .*h\.1\.attn\.c_attn\.weight"):
         list(it.run())
     assert weights(it.model) == calls[-1]
