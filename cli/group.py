@@ -9,6 +9,7 @@ import click
 
 SECTIONS = {
     "Learn": {
+        "grad": "Show an expression as a graph, every gradient checked",
         "corpus": "Print the built-in corpus, whose true entropy is known",
     },
     "Train": {
@@ -19,6 +20,7 @@ SECTIONS = {
         "completion": "Print the completion script for your shell",
     },
     "Inspect": {
+        "gradcheck": "Prove every gradient of the engine, or check one of yours",
         "inspect": "Show what a run holds: settings, parameters, losses",
     },
 }

@@ -18,7 +18,14 @@ LONGEST_FILE = 470
 # What each room of the library may import; "" is tinygrad_tf/__init__.py, which imports lazily.
 BELOW = {
     "errors": set(),
+    "reals": {"errors"},
+    "scalar": {"errors", "reals"},
+    "expression": {"errors", "scalar"},
+    "layout": set(),
+    "drawing": {"errors", "scalar", "layout", "engine"},
     "engine": {"errors"},
+    "checking": {"errors", "engine", "checking"},
+    "testing": {"engine", "checking"},
     "nn": {"errors", "engine"},
     "text": {"errors"},
     "corpus": {"errors"},
@@ -26,7 +33,7 @@ BELOW = {
     "models": {"errors", "engine", "nn", "storage"},
     "generate": {"errors", "storage", "text", "models"},
     "train": {"errors", "engine", "nn", "storage", "text", "corpus", "models", ""},
-    "": {"engine"},
+    "": {"engine", "checking", "scalar", "drawing"},
 }
 
 
@@ -73,6 +80,8 @@ def test_only_the_command_line_needs_more_than_numpy(path):
     allowed = {"numpy", "tinygrad_tf", "toymodels", "cli"}
     if name_of(path).startswith("cli"):
         allowed |= {"click", "rich"}
+    if name_of(path) == "tinygrad_tf.testing":
+        allowed |= {"hypothesis"}
     used = {name.split(".")[0] for name in imports(path)} - set(sys.stdlib_module_names)
     assert used <= allowed
 
@@ -111,9 +120,17 @@ def test_what_help_needs_loads_without_numpy(module):
     assert module in loaded and not {"numpy", "rich"} & loaded
 
 
+def test_the_scalar_engine_and_its_drawings_load_without_numpy():
+    code = (
+        "from tinygrad_tf import Value, draw; import tinygrad_tf.expression, cli.commands.grad;"
+        "draw(Value(1.0) * 2).svg(); from tinygrad_tf import draw; assert callable(draw)"
+    )
+    assert not {"numpy", "rich"} & loaded_after(code)
+
+
 def test_the_natural_names_of_the_library():
     code = (
-        "from tinygrad_tf import Tensor, no_grad, grad;"
+        "from tinygrad_tf import Tensor, Value, draw, no_grad, grad;"
         "from tinygrad_tf.models import GPT, GPTConfig;"
         "from tinygrad_tf.train import AdamW, Trainer"
     )

@@ -101,7 +101,7 @@ class Expression:
 
     def _check(self, values: Mapping[str, float]) -> None:
         missing = [name for name in self.names if name not in values]
-        unused = [name for name in values if name not in self.names]
+        unused = sorted(values.keys() - set(self.names))
         if missing:
             near = difflib.get_close_matches(missing[0], unused, 1, 0.0) or [missing[0]]
             told = f", but {unused[0]} is not in the expression" if unused else ""
@@ -355,7 +355,7 @@ def check(expression: Expression, values: Mapping[str, float], name: str) -> Che
             continue  # too near the edge of where there is a value
         if found.error < best.error:
             best = found
-        if best.numeric is not None and best.error <= 1e-6 * abs(best.numeric):
+        if best.numeric is not None and best.error <= 3e-6 * abs(best.numeric):
             break
     return best
 

@@ -33,7 +33,7 @@ class Value:
     """
 
     __slots__ = ("born", "data", "edges", "grad", "op")
-    __array_ufunc__ = None  # np.float64(2) * v is then ours to compute, not NumPy's
+    __array_ufunc__ = None  # what NumPy has on the left comes to us: a scalar goes, an array not
 
     def __init__(self, data: float, op: Op = "", edges: Edges = ()) -> None:
         self.data = data if edges else number(data)

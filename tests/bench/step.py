@@ -24,7 +24,7 @@ from tinygrad_tf.models.presets import PRESETS
 from tinygrad_tf.train.batches import Batch
 from tinygrad_tf.train.memory import keep_freed_memory
 from tinygrad_tf.train.optim import AdamW
-from tinygrad_tf.train.trainer import loss_and_gradients
+from tinygrad_tf.train.parallel import Compute, blas_threads, default_threads
 
 
 class TorchBlock(nn.Module):
@@ -74,8 +74,14 @@ class TorchGPT(nn.Module):
 def our_step(c: GPTConfig, ids: np.ndarray, targets: np.ndarray) -> Callable[[], object]:
     model = GPT(c)
     optimizer = AdamW(model, 1e-3, (0.9, 0.99), weight_decay=0.1)
-    batch = Batch(ids, targets)
-    return lambda: optimizer.step(loss_and_gradients(model, batch)[1], max_norm=1.0)
+    batch, compute = Batch(ids, targets), Compute(default_threads())
+
+    def step() -> None:
+        # As the trainer does it: the batch is shared by threads, BLAS stays within each.
+        with blas_threads(1 if compute.threads > 1 else default_threads()):
+            optimizer.step(compute.gradients(model, batch)[1], max_norm=1.0)
+
+    return step
 
 
 def torch_step(c: GPTConfig, ids: np.ndarray, targets: np.ndarray) -> Callable[[], object]:

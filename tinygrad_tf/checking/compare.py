@@ -88,7 +88,9 @@ def _compare_entry(
     if measured.sides is not None:
         left, right = measured.sides
         text = f"not differentiable at argument {which} index {index} ({where}): "
-        if np.isfinite(left) and np.isfinite(right):
+        if np.isclose(left, right):
+            text += "f jumps there"
+        elif np.isfinite(left) and np.isfinite(right):
             text += f"slope {left:.6g} from below, {right:.6g} from above"
         else:
             text += "f is not finite just beside it"

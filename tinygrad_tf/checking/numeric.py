@@ -65,7 +65,8 @@ def slope(line: Line, centre: Array, up: Array, h: float) -> Slope:
     """The derivative of Σ up·line at 0 by central differences of two steps, h and h/2.
 
     Where the one-sided slopes do not approach each other the point is looked at from nearer: a
-    kink that stands beside it is then out of reach, one that stands on it is reported.
+    kink that stands beside it is then out of reach, one that stands on it (or within h/256, some
+    3e-8) is reported.
     """
     found = _two_steps(line, centre, up, h)
     if found.sides is not None:
@@ -106,12 +107,13 @@ def _two_steps(line: Line, centre: Array, up: Array, h: float) -> Slope:
     noise = UNIT * size / h
     error = abs(coarse - fine) + 4 * noise * weight
     value = fine + (fine - coarse) / 3  # the h² term cancels (Richardson 1911)
-    # Smooth, the sides differ by h·f'', which halves with h; at a kink the gap stays, at a jump
-    # it doubles. Gaps that rounding makes do not count.
+    # Smooth, the sides differ by h·f'', which halves with h; at a kink the gap stays. At a jump the
+    # slopes double, maybe both alike. What rounding makes does not count.
     gap, before = (np.abs(ahead[s] - behind[s]) for s in (h / 2, h))
-    steep = np.maximum(np.abs(ahead[h / 2]), np.abs(behind[h / 2]))
-    kink = (gap > 0.75 * before) & (gap > 64 * noise) & (gap > 1e-3 * steep) & (up != 0)
-    if np.any(kink):
+    steep, flat = (np.maximum(np.abs(ahead[s]), np.abs(behind[s])) for s in (h / 2, h))
+    kink = (gap > 0.75 * before) & (gap > 64 * noise) & (gap > 1e-3 * steep)
+    jump = (steep > 1.5 * flat) & (steep > 64 * noise)
+    if np.any((kink | jump) & (up != 0)):
         left, right = (float(np.sum(up * side[h / 2])) for side in (behind, ahead))
         return Slope(value, error, (left, right))
     return Slope(value, error)

@@ -95,8 +95,10 @@ def draw_inputs(
     or of the shapes given, in their order. No two entries are equal, and from -2 to 2 none is 0.
     Raises InputError where shapes and parameters do not match.
     """
-    if not low < high:
-        raise InputError(f"the range from {low:g} to {high:g} is empty", "give the lower end first")
+    if not -np.inf < low < high < np.inf:
+        raise InputError(
+            f"the range from {low:g} to {high:g} holds no numbers", "give the lower end first"
+        )
     least, most = _arity(f)
     chosen = list(shapes) or [SHAPE] * least
     if not chosen:
