@@ -106,7 +106,32 @@ def test_a_model_of_lines_begins_one():
     lines, text = generator(lines=True), generator()
     assert lines.prompt_ids("ab") == text.prompt_ids("\nab")
     assert lines.prompt_ids("") == text.prompt_ids("\n")
-    assert lines.write("ab", 20, seed=1) == text.write("\nab", 20, seed=1)
+    first, whole = lines.write("ab", 20, seed=1), text.write("\nab", 20, seed=1)
+    assert first.split("\n")[0] == whole.split("\n")[0]
+
+
+def test_after_a_line_a_model_of_lines_begins_anew():
+    """Each line is drawn as the first one was: from the start of a line, and nothing before it."""
+    it = generator(lines=True)
+    seen = []
+
+    class Spy:
+        config, training = it.model.config, False
+
+        def __getattr__(self, name):
+            return getattr(it.model, name)
+
+        def __call__(self, ids, **options):
+            if options.get("cache") and options["cache"][0].length == 0:
+                seen.append(it.tokenizer.decode(ids[0]))
+            return it.model(ids, **options)
+
+    spied = TextGenerator.__new__(TextGenerator)
+    spied.model, spied.tokenizer, spied.lines = Spy(), it.tokenizer, True
+    text = spied.write("ab", 300, seed=2)
+    assert len(text) == 300
+    assert text.count("\n") > 1
+    assert seen == ["\nab"] + ["\n"] * (text.removesuffix("\n").count("\n"))
 
 
 def test_nothing_asked_nothing_written():

@@ -355,7 +355,8 @@ def check(expression: Expression, values: Mapping[str, float], name: str) -> Che
             continue  # too near the edge of where there is a value
         if found.error < best.error:
             best = found
-        if best.numeric is not None and best.error <= 3e-6 * abs(best.numeric):
+        # A kink may only lie near: nearer steps can leave it out.
+        if not best.kink and best.error <= 3e-6 * abs(best.numeric or 0.0):
             break
     return best
 

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.gpt import GPT
-from tinygrad_tf.models.sampling import generate_tokens
+from tinygrad_tf.models.sampling import check_sampling, generate_tokens
 from tinygrad_tf.storage.atomic import sha256_of
 from tinygrad_tf.storage.run_directory import RunDirectory
 from tinygrad_tf.text.tokenizers import Tokenizer, Unknown, load_tokenizer
@@ -80,22 +79,32 @@ class TextGenerator:
         Ends before the first of the `stop` strings. Raises InputError as `generate_tokens` and
         `prompt_ids` do, before anything is yielded.
         """
+        options = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+        ids = self.prompt_ids(prompt, unknown)
+        tokens = self._tokens(ids, max_new_tokens, np.random.default_rng(seed), options)
         stopper = StopStrings(stop)
-        tokens = generate_tokens(
-            self.model,
-            np.array([self.prompt_ids(prompt, unknown)]),
-            max_new_tokens,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            rng=np.random.default_rng(seed),
-        )
+        check_sampling(max_new_tokens, temperature, top_k, top_p)
         return self._stream(tokens, stopper)
 
-    def _stream(self, tokens: Iterator[npt.NDArray[Any]], stopper: StopStrings) -> Iterator[str]:
+    def _tokens(
+        self, ids: list[int], count: int, rng: np.random.Generator, options: dict[str, Any]
+    ) -> Iterator[int]:
+        """Token by token; a model of single lines begins anew after each line, as it learned."""
+        start = self.tokenizer.encode(START, unknown="skip").tolist() if self.lines else None
+        while count > 0:
+            for (chosen,) in generate_tokens(
+                self.model, np.array([ids]), count, rng=rng, **options
+            ):
+                count -= 1
+                yield int(chosen)
+                if [chosen] == start:
+                    break
+            ids = start or ids
+
+    def _stream(self, tokens: Iterator[int], stopper: StopStrings) -> Iterator[str]:
         decoder = self.tokenizer.decoder()
         for token in tokens:
-            piece = stopper.push(decoder.push(int(token[0])))
+            piece = stopper.push(decoder.push(token))
             if piece:
                 yield piece
             if stopper.found:

@@ -358,7 +358,10 @@ def _constant(x: Any) -> Any:
         return x
     if isinstance(x, np.generic) or (isinstance(x, np.ndarray) and x.ndim == 0):
         return x.item()
-    return np.asarray(x)
+    array = np.asarray(x)
+    if array.dtype == object:
+        raise TypeError(f"a Tensor cannot be combined with a {type(x).__name__}")
+    return array
 
 
 # At the end, since these are built on Tensor, and its methods are their functions.

@@ -63,8 +63,12 @@ def choose(
     return np.asarray(np.argmax(cumulative > drawn, axis=-1))
 
 
-def check_sampling(temperature: float, top_k: int | None, top_p: float | None) -> None:
-    """Raise InputError for a temperature, top_k or top_p that means nothing."""
+def check_sampling(
+    max_new_tokens: int, temperature: float, top_k: int | None, top_p: float | None
+) -> None:
+    """Raise InputError for a number of tokens, temperature, top_k or top_p that means nothing."""
+    if max_new_tokens < 0:
+        raise InputError(f"{max_new_tokens} new tokens", "give 0 or more")
     if not 0.0 <= temperature < math.inf:
         raise InputError(
             f"temperature is {temperature}", "give 0 for the most probable token, or more"
@@ -92,7 +96,7 @@ def generate_tokens(
     block_size tokens; their positions shift, so the cache no longer helps and all are computed
     again. Raises InputError for an empty prompt, ids outside the vocabulary and bad options.
     """
-    check_sampling(temperature, top_k, top_p)
+    check_sampling(max_new_tokens, temperature, top_k, top_p)
     ids = np.asarray(ids)
     if ids.ndim != 2 or ids.shape[1] == 0:
         raise InputError(f"a prompt of shape {ids.shape}", "give at least one token, as (1, T)")
@@ -101,8 +105,6 @@ def generate_tokens(
             f"prompt ids run from {ids.min()} to {ids.max()}",
             f"the model knows 0 to {model.config.vocab_size - 1}",
         )
-    if max_new_tokens < 0:
-        raise InputError(f"{max_new_tokens} new tokens", "give 0 or more")
     return _generate(
         model,
         ids,

@@ -1,0 +1,150 @@
+"""`tt grad`: the graph of an expression, its gradients, and a numeric check of each."""
+
+import difflib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.console import answer, has_glyphs, print_json, say
+from cli.options import POSITIVE_INT, GroupedCommand, option
+
+if TYPE_CHECKING:
+    from tinygrad_tf.drawing import Drawing
+    from tinygrad_tf.expression import Check
+    from tinygrad_tf.scalar import Value
+
+EXAMPLES = (
+    'tt grad "tanh(w*x + b)" w=2 x=-1 b=0.5',
+    'tt grad "(a*b + c)**2" a=2 b=-3 c=10 --save graph.svg',
+    'tt grad "relu(x)" x=0                       a kink: no slope is the right one',
+)
+
+OPTIONS: list[click.Parameter] = [
+    click.Argument(["expression"]),
+    click.Argument(["values"], nargs=-1, metavar="[NAME=NUMBER]..."),
+    option("--json", is_flag=True, help="One object with every node and gradient."),
+    option("--save", type=click.Path(path_type=Path), help="Save as .svg, .html, .dot or .txt."),
+    option("--force", is_flag=True, help="Overwrite the saved file."),
+    option(
+        "--max-nodes",
+        type=POSITIVE_INT,
+        default=200,
+        show_default=True,
+        help="Draw and check no more.",
+    ),
+]
+
+# So that "-x**2" is an expression; -h would make one of "-x*h" a call for help.
+SETTINGS = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
+
+
+@click.command(
+    "grad", cls=GroupedCommand, examples=EXAMPLES, params=OPTIONS, context_settings=SETTINGS
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    expression: str,
+    values: tuple[str, ...],
+    json: bool,
+    save: Path | None,
+    force: bool,
+    max_nodes: int,
+) -> None:
+    """Show how EXPRESSION is computed, and how fast the result changes with each part.
+
+    For every node: its value, the gradient of the result with respect to it, and the local
+    derivative of the node above. Beside each name stands the slope found by trying nearby numbers.
+
+    There are + - * / ** ( ) and exp, log, sin, cos, tanh, sigmoid, relu, max.
+    """
+    from tinygrad_tf.drawing import check_target, draw
+    from tinygrad_tf.errors import InputError
+    from tinygrad_tf.expression import assignments, check, parse
+
+    _refuse_misspelt_options(ctx, (expression, *values))
+    if save is not None:
+        check_target(save, force=force)
+    parsed, given = parse(expression), assignments(values)
+    result, leaves = parsed.evaluate(given)
+    if not leaves:
+        raise InputError(
+            f"{expression} is {result.data:.6g} and has no names to differentiate by",
+            "use a name and give its value, such as x=2",
+        )
+    result.backward()
+    drawing = draw(result, leaves, max_nodes=max_nodes)
+    drawn = {node: number for number, node in enumerate(drawing.source)}
+    # Only what is drawn is checked: each check computes the whole expression several times.
+    checks = {name: check(parsed, given, name) for name, leaf in leaves.items() if leaf in drawn}
+    numeric = {
+        drawn[leaves[name]]: ("numeric", _told(found, leaves[name].grad))
+        for name, found in checks.items()
+    }
+    drawing = drawing.with_facts(numeric)
+    if json:
+        everything = draw(result, leaves, max_nodes=sys.maxsize)
+        print_json(_as_json(expression, everything, leaves, checks))
+    else:
+        answer(drawing.text(ascii=not has_glyphs(sys.stdout)))
+    if save is not None:
+        drawing.save(save, force=force)
+        say(f"saved {save}")
+
+
+def _refuse_misspelt_options(ctx: click.Context, words: tuple[str, ...]) -> None:
+    """What looks like an option but is none came here as an argument."""
+    known = [name for parameter in ctx.command.params for name in parameter.opts]
+    known = [name for name in known if name.startswith("--")]
+    for i, word in enumerate(words):
+        near = difflib.get_close_matches(word.partition("=")[0], known, 1, 0.7)
+        if word.startswith("--") and (i or near):
+            raise click.NoSuchOption(word, possibilities=near, ctx=ctx)
+
+
+def _told(check: "Check", gradient: float) -> str:
+    """What differences say beside a gradient."""
+    if check.numeric is None:
+        return "no value nearby"
+    if check.kink is not None:
+        left, right = check.kink
+        return f"kink: {left:.6g} left, {right:.6g} right"
+    verdict = "agrees" if check.agrees(gradient) else "differs"
+    return f"{check.numeric:.6g} {verdict}"
+
+
+def _as_json(
+    text: str, drawing: "Drawing", leaves: "dict[str, Value]", checks: "dict[str, Check]"
+) -> dict[str, Any]:
+    """Everything, the nodes numbered from the result."""
+    from tinygrad_tf.drawing import operation
+
+    numbers = {node: number for number, node in enumerate(drawing.source)}
+    names = {leaf: name for name, leaf in leaves.items()}
+    return {
+        "expression": text,
+        "value": drawing.source[0].data,
+        "gradients": {name: leaf.grad for name, leaf in leaves.items()},
+        "numeric": {
+            name: {
+                "value": found.numeric,
+                "error": found.error,
+                "kink": found.kink,
+                "agrees": found.agrees(leaves[name].grad),
+            }
+            for name, found in checks.items()
+        },
+        "nodes": [
+            {
+                "id": number,
+                "name": names.get(node),
+                "op": operation(node) or None,
+                "value": node.data,
+                "gradient": node.grad,
+                "inputs": [{"id": numbers[parent], "local": slope} for parent, slope in node.edges],
+            }
+            for node, number in numbers.items()
+        ],
+    }
