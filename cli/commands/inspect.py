@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "tt inspect runs/book",
-    "tt inspect runs/book --save book.svg",
+    "tt inspect runs/book --curve --save book.svg",
     "tt inspect runs/book --json | python -m json.tool",
 )
 
@@ -27,16 +27,22 @@ OPTIONS: list[click.Parameter] = [
     option("--json", is_flag=True, help="One object with everything."),
     option("--save", type=click.Path(path_type=Path), help="Save as .svg, .html or .txt."),
     option("--force", is_flag=True, help="Overwrite the saved file."),
+    option("--curve", is_flag=True, help="The loss curve alone."),
     option("--log-x", is_flag=True, help="Logarithmic step axis."),
 ]
 
 
 @click.command("inspect", cls=GroupedCommand, examples=EXAMPLES, params=OPTIONS)
-def command(run: Path, json: bool, save: Path | None, force: bool, log_x: bool) -> None:
+def command(
+    run: Path, json: bool, save: Path | None, force: bool, curve: bool, log_x: bool
+) -> None:
     """Show the settings, parameters, losses and loss curve of RUN."""
     from cli.pictures.export import check_target
     from cli.pictures.export import save as save_picture
     from cli.run_summary import RunSummary
+
+    def picture(*, ascii: bool = False) -> "Group":
+        return _picture(summary, curve_only=curve, log_x=log_x, ascii=ascii)
 
     if save is not None:
         check_target(save, force=force)
@@ -44,11 +50,11 @@ def command(run: Path, json: bool, save: Path | None, force: bool, log_x: bool) 
     if json:
         print_json(summary.as_json())
     elif is_terminal(sys.stdout):
-        print_picture(_picture(summary, log_x=log_x, ascii=not has_glyphs(sys.stdout)))
+        print_picture(picture(ascii=not has_glyphs(sys.stdout)))
     else:
         answer("\n\n".join(table.tsv() for table in _tables(summary)))
     if save is not None:
-        save_picture(_picture(summary, log_x=log_x), save, title=f"tt inspect {run}", force=force)
+        save_picture(picture(), save, title=f"tt inspect {run}", force=force)
         say(f"saved {save}")
     if not json:
         say(f'next: tt generate {shlex.quote(run.as_posix())} --prompt "..."')
@@ -68,12 +74,13 @@ def _tables(summary: "RunSummary") -> list["Table"]:
     ]
 
 
-def _picture(summary: "RunSummary", *, log_x: bool, ascii: bool = False) -> "Group":
+def _picture(summary: "RunSummary", *, curve_only: bool, log_x: bool, ascii: bool) -> "Group":
     """The tables, and the loss curve under them."""
     from rich.console import Group
     from rich.text import Text
 
     from cli.pictures.training import losses
 
-    parts = [part for table in _tables(summary) for part in (table, Text(""))]
+    tables = [] if curve_only else _tables(summary)
+    parts = [part for table in tables for part in (table, Text(""))]
     return Group(*parts, losses(summary.progress, width=80, log_x=log_x, ascii=ascii))
