@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from tinygrad_tf.drawing import draw
     from tinygrad_tf.engine import ops
     from tinygrad_tf.engine.differentiate import grad
+    from tinygrad_tf.engine.functional import hessian, hvp, jacobian, jvp, value_and_grad, vjp
     from tinygrad_tf.engine.graph import enable_grad, no_grad
     from tinygrad_tf.engine.tensor import Tensor
     from tinygrad_tf.scalar import Value
@@ -21,8 +22,14 @@ __all__ = [
     "enable_grad",
     "grad",
     "gradcheck",
+    "hessian",
+    "hvp",
+    "jacobian",
+    "jvp",
     "no_grad",
     "ops",
+    "value_and_grad",
+    "vjp",
 ]
 
 _HOMES = {
@@ -32,6 +39,12 @@ _HOMES = {
     "no_grad": "tinygrad_tf.engine.graph",
     "enable_grad": "tinygrad_tf.engine.graph",
     "ops": "tinygrad_tf.engine",
+    "value_and_grad": "tinygrad_tf.engine.functional",
+    "vjp": "tinygrad_tf.engine.functional",
+    "jvp": "tinygrad_tf.engine.functional",
+    "hvp": "tinygrad_tf.engine.functional",
+    "jacobian": "tinygrad_tf.engine.functional",
+    "hessian": "tinygrad_tf.engine.functional",
     "gradcheck": "tinygrad_tf.checking",
     "GradcheckError": "tinygrad_tf.checking",
     "draw": "tinygrad_tf.drawing",
