@@ -196,3 +196,28 @@ def test_nothing_to_predict_is_refused():
     for size in (0, 1):
         with pytest.raises(InputError, match="nothing to predict"):
             list(evaluation_batches(text_split(size), 4, 2))
+
+
+@given(st.integers(1, 6), st.integers(1, 9))
+def test_a_share_of_the_pieces_comes_from_all_over_the_split(every: int, block_size: int) -> None:
+    """Every so-many-th window or document, whole, and nothing else."""
+    split = text_split(100)
+    taken = [
+        b for batch in evaluation_batches(split, block_size, 4, every) for b in batch.ids[:, 0]
+    ]
+    starts = range(0, split.targets, block_size * every)
+    assert sorted(taken) == sorted(split.tokens[start] for start in starts)
+    rows = [row for batch in evaluation_batches(split, 200, 3, every) for row in batch.targets]
+    assert sum(int((row != IGNORE).sum()) for row in rows) == split.targets
+
+
+def test_a_share_of_documents_is_of_all_lengths() -> None:
+    lengths = np.arange(1, 41)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    split = TokenFile("training", np.zeros(starts[-1] + 1, np.uint8), starts)
+    counts = [
+        int((row != IGNORE).sum())
+        for batch in evaluation_batches(split, 64, 8, every=4)
+        for row in batch.targets
+    ]
+    assert sorted(counts) == lengths[::4].tolist()

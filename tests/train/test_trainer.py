@@ -13,7 +13,7 @@ from tinygrad_tf.models import GPT, GPTConfig
 from tinygrad_tf.text.tokens import TokenFile
 from tinygrad_tf.train.batches import IGNORE, Batch, WindowBatches, evaluation_batches
 from tinygrad_tf.train.parallel import Compute, loss_and_gradients
-from tinygrad_tf.train.trainer import TrainConfig, Trainer, first
+from tinygrad_tf.train.trainer import TrainConfig, Trainer
 
 V, T = 11, 8
 
@@ -176,13 +176,6 @@ def test_a_mean_of_no_targets_is_refused_not_guessed():
         Compute().mean_loss(
             small_gpt(), evaluation_batches(TokenFile("validation", VAL.tokens[:1]), T, 5)
         )
-
-
-def test_first_takes_whole_batches_until_there_are_enough():
-    counts = [batch.count for batch in validation()]
-    assert [b.count for b in first(validation, counts[0])()] == counts[:1]
-    assert [b.count for b in first(validation, counts[0] + 1)()] == counts[:2]
-    assert [b.count for b in first(validation, 10**9)()] == counts
 
 
 def test_bits_per_character():

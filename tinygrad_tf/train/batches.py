@@ -168,33 +168,37 @@ def training_batches(split: TokenFile, block_size: int, batch_size: int, seed: i
     return kind(split, block_size, batch_size, seed)
 
 
-def evaluation_batches(split: TokenFile, block_size: int, batch_size: int) -> Iterator[Batch]:
-    """Yield the whole split, the same way every time.
+def evaluation_batches(
+    split: TokenFile, block_size: int, batch_size: int, every: int = 1
+) -> Iterator[Batch]:
+    """Yield the whole split, the same way every time; or every so-many-th piece of it.
 
     Every token after the first is a target exactly once: in windows at stride `block_size`
     (the last one may be shorter, padded), or in all documents, the longest first.
     """
-    _require_positive(block_size=block_size, batch_size=batch_size)
-    begins, lengths = _pieces(split, block_size)
+    _require_positive(block_size=block_size, batch_size=batch_size, every=every)
+    begins, lengths = _pieces(split, block_size, every)
     order = np.argsort(-lengths, kind="stable")
     for first in range(0, len(order), batch_size):
         pieces = order[first : first + batch_size]
         yield _padded(split.tokens, begins[pieces], lengths[pieces])
 
 
-def _pieces(split: TokenFile, block_size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _pieces(
+    split: TokenFile, block_size: int, every: int = 1
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Cut documents, or the one text, into pieces: first token and number of targets of each."""
     if not split.targets:
         raise InputError(f"the {split.name} split has nothing to predict", "give a longer text")
-    starts = split.starts
-    if starts is None:
-        starts = np.array([0, split.targets])
-    counts = -(-np.diff(starts) // block_size)
+    if split.starts is None:
+        begins = np.arange(0, split.targets, block_size * every)
+        return begins, np.minimum(block_size, split.targets - begins)
+    starts, ends = split.starts[:-1:every], split.starts[1::every]
+    counts = -(-(ends - starts) // block_size)
     before = np.cumsum(counts) - counts
     within = np.arange(counts.sum()) - np.repeat(before, counts)
-    begins = np.repeat(starts[:-1], counts) + within * block_size
-    lengths = np.minimum(block_size, np.repeat(starts[1:], counts) - begins)
-    return begins, lengths
+    begins = np.repeat(starts, counts) + within * block_size
+    return begins, np.minimum(block_size, np.repeat(ends, counts) - begins)
 
 
 def _even_edges(count: int, parts: int) -> NDArray[np.int64]:

@@ -35,11 +35,11 @@ from tinygrad_tf.train.parallel import Compute
 from tinygrad_tf.train.prepare import Workspace, build, new_tokenizer, reopen, text_source
 from tinygrad_tf.train.seal import digests, intact_block, seal
 from tinygrad_tf.train.store import RunStore, restore
-from tinygrad_tf.train.trainer import TrainConfig, Trainer, first
+from tinygrad_tf.train.trainer import TrainConfig, Trainer
 
 # The longest document that a context is made for unless more is asked.
 LONGEST_CONTEXT = 256
-# The training loss that is reported is that of about so many tokens.
+# The training loss that is reported is that of about so many tokens, from all over the text.
 SAMPLE_TARGETS = 16_384
 EVALUATION_TOKENS = 8192
 
@@ -263,7 +263,8 @@ class Experiment:
         rows = max(self.recipe.batch_size, EVALUATION_TOKENS // block_size)
         evaluate = partial(evaluation_batches, block_size=block_size, batch_size=rows)
         validation = partial(evaluate, self.tokens.val)
-        sample = first(partial(evaluate, self.tokens.train), SAMPLE_TARGETS)
+        every = max(1, self.tokens.train.targets // SAMPLE_TARGETS)
+        sample = partial(evaluate, self.tokens.train, every=every)
         trainer = Trainer(
             model,
             training_batches(self.tokens.train, block_size, self.recipe.batch_size, seed),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -315,19 +314,6 @@ class Trainer:
             return
         self.saved_at = self.progress.step
         yield CheckpointEvent(self.saved_at, self.store.save(self, best))
-
-
-def first(batches: BatchSource, targets: int) -> BatchSource:
-    """The first batches only, until they hold about so many targets."""
-
-    def some() -> Iterator[Batch]:
-        counts = itertools.accumulate((b.count for b in batches()), initial=0)
-        for batch, before in zip(batches(), counts, strict=False):
-            if before >= targets:
-                return
-            yield batch
-
-    return some
 
 
 def _culprit(gradients: Gradients) -> str:
