@@ -1,4 +1,4 @@
-"""For every record of the tables: a call, inputs to draw for it, and PyTorch's name for it."""
+"""For every record and function: a call, inputs to draw for it, and PyTorch's name for it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,52 +7,39 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from tests.engine import op_inputs as draw
 from tests.engine.op_inputs import (
     Array,
     Drawn,
-    along_axis,
     any_number,
-    attention_inputs,
     binary,
-    chosen,
     distinct,
     even,
-    full_shapes,
-    gathered,
-    indexed,
-    joined,
-    linear_inputs,
-    lookups,
-    loss_inputs,
-    norm_inputs,
     odd,
-    packed_inputs,
     positive,
-    products,
     reduced,
-    reshaped,
-    scattered,
-    transposed,
+    small,
     unary,
-    widened,
+    whole,
     zero,
 )
 from tinygrad_tf import Tensor, ops
-from tinygrad_tf.engine import attention, fused, rules
+from tinygrad_tf.engine import attention, einsum, fused, rules, scan_rules
 from tinygrad_tf.engine.graph import Fused, Op
 
 
 @dataclass(frozen=True)
 class Case:
-    """One way to use a record: `call(*tensors, **options)` with what `draw` gives.
+    """One way to use a record: `call(*tensors, **options)` with what `inputs` draws.
 
+    record: the last one that the call records; None for functions made of several.
     torch: takes the module torch, then the same arguments; None where PyTorch has no such op.
     """
 
     name: str
-    record: Op | Fused
+    record: Op | Fused | None
     call: Callable[..., Tensor]
-    draw: st.SearchStrategy[Drawn]
+    inputs: st.SearchStrategy[Drawn]
     torch: Callable[..., Any] | None = field(default=None)
 
 
@@ -83,10 +70,75 @@ def torch_reduce(name: str) -> Callable[..., Any]:
     return reduce
 
 
-def torch_loss(torch: Any, logits: Any, targets: Array, ignore_index: int) -> Any:
+def torch_spread(name: str) -> Callable[..., Any]:
+    def spread(torch: Any, x: Any, axis: Any, keepdims: bool = False) -> Any:
+        if axis == ():
+            return x * 0.0
+        return getattr(torch, name)(x, dim=axis, correction=0, keepdim=keepdims)
+
+    return spread
+
+
+def torch_loss(torch: Any, logits: Any, targets: Array, **options: Any) -> Any:
     rows = logits.reshape(-1, logits.shape[-1])
     ids = torch.from_numpy(targets.reshape(-1))
-    return torch.nn.functional.cross_entropy(rows, ids, ignore_index=ignore_index)
+    loss = torch.nn.functional.cross_entropy(rows, ids, **options)
+    return loss.reshape(targets.shape) if options["reduction"] == "none" else loss
+
+
+def torch_rms(torch: Any, x: Any, *gain: Any, eps: float) -> Any:
+    return torch.nn.functional.rms_norm(x, x.shape[-1:], *gain, eps=eps)
+
+
+def torch_prod(torch: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    for a in sorted((a % x.ndim for a in axes), reverse=True):
+        x = torch.prod(x, a, keepdim=keepdims)
+    return x * 1.0
+
+
+def torch_scan(name: str) -> Callable[..., Any]:
+    def scan(torch: Any, x: Any, axis: int | None) -> Any:
+        return getattr(torch, name)(x.flatten() if axis is None else x, axis or 0)
+
+    return scan
+
+
+def torch_norm_of(torch: Any, x: Any, ord: Any, axis: int, keepdims: bool) -> Any:
+    return torch.linalg.vector_norm(x, 2 if ord is None else ord, axis, keepdim=keepdims)
+
+
+def torch_roll(torch: Any, x: Any, shift: Any, axis: Any) -> Any:
+    return torch.roll(x, shift) if axis is None else torch.roll(x, shift, axis)
+
+
+def torch_pad(torch: Any, x: Any, pad_width: Any, constant_values: float) -> Any:
+    if not x.ndim:
+        return x * 1.0
+    widths = [n for pair in reversed(pad_width) for n in pair]
+    return torch.nn.functional.pad(x, widths, value=constant_values)
+
+
+def torch_flip(torch: Any, x: Any, axis: Any) -> Any:
+    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    return torch.flip(x, tuple(axes))
+
+
+def torch_repeat(torch: Any, x: Any, repeats: Any, axis: Any) -> Any:
+    times = repeats if isinstance(repeats, int) else torch.tensor(repeats, dtype=torch.int64)
+    return torch.repeat_interleave(x, times, axis)
+
+
+def torch_take(torch: Any, x: Any, indices: Array, axis: int | None) -> Any:
+    places = torch.from_numpy(indices)
+    if axis is None:
+        return x.flatten()[places]
+    return x[(slice(None),) * (axis % x.ndim) + (places,)]
+
+
+def torch_elementwise(name: str) -> Callable[..., Any]:
+    """PyTorch's activation of that name."""
+    return lambda torch, x, **options: getattr(torch.nn.functional, name)(x, **options)
 
 
 def torch_embedding(torch: Any, table: Any, ids: Array) -> Any:
@@ -146,14 +198,53 @@ CASES = [
     ),
     # elementwise
     Case("exp", rules.exp, ops.exp, unary(), same("exp")),
+    Case("expm1", rules.expm1, ops.expm1, unary(), same("expm1")),
+    Case("log1p", rules.log1p, ops.log1p, unary(positive), same("log1p")),
     Case("log", rules.log, ops.log, unary(positive), same("log")),
     Case("sqrt", rules.sqrt, ops.sqrt, unary(positive), same("sqrt")),
+    Case("root", rules.root, rules.root, unary(positive), same("sqrt")),
+    Case("sin", rules.sin, ops.sin, unary(), same("sin")),
+    Case("cos", rules.cos, ops.cos, unary(), same("cos")),
+    Case("tan", rules.tan, ops.tan, unary(small), same("tan")),
+    Case("arcsin", rules.arcsin, ops.arcsin, unary(small), same("arcsin")),
+    Case("arccos", rules.arccos, ops.arccos, unary(small), same("arccos")),
+    Case("arctan", rules.arctan, ops.arctan, unary(), same("arctan")),
+    Case("arctan2", rules.arctan2, ops.arctan2, binary(odd, even), same("arctan2")),
+    Case("sinh", rules.sinh, ops.sinh, unary(), same("sinh")),
+    Case("cosh", rules.cosh, ops.cosh, unary(), same("cosh")),
     Case("tanh", rules.tanh, ops.tanh, unary(), same("tanh")),
     Case("erf", rules.erf, ops.erf, unary(), same("erf")),
     Case("sigmoid", rules.sigmoid, ops.sigmoid, unary(), same("sigmoid")),
+    Case("logsigmoid", rules.logsigmoid, ops.logsigmoid, unary(), torch_elementwise("logsigmoid")),
+    Case("softplus", rules.softplus, ops.softplus, unary(), torch_elementwise("softplus")),
+    Case(
+        "softplus_beta",
+        None,
+        lambda x: ops.softplus(x, 2.0),
+        unary(),
+        lambda t, x: t.nn.functional.softplus(x, 2.0),
+    ),
+    Case("silu", rules.silu, ops.silu, unary(), torch_elementwise("silu")),
+    Case(
+        "leaky_relu", rules.leaky_relu, ops.leaky_relu, unary(odd), torch_elementwise("leaky_relu")
+    ),
+    Case("elu", rules.elu, ops.elu, unary(odd), torch_elementwise("elu")),
     Case("relu", rules.relu, ops.relu, unary(odd), same("relu")),
     Case("absolute", rules.absolute, ops.absolute, unary(odd), same("abs")),
     Case("sign", rules.sign, ops.sign, unary(odd), same("sign")),
+    Case("floor", rules.floor, ops.floor, unary(odd), same("floor")),
+    Case("ceil", rules.ceil, ops.ceil, unary(odd), same("ceil")),
+    Case("trunc", rules.trunc, ops.trunc, unary(odd), same("trunc")),
+    Case("round", rules.round, ops.round, unary(odd), same("round")),
+    Case("reciprocal_of", rules.divide, ops.reciprocal, unary(odd), same("reciprocal")),
+    Case("clip", rules.clip, ops.clip, draw.clipped(), same("clamp")),
+    Case(
+        "clip_0",
+        rules.clip,
+        lambda x: ops.clip(x, max=0.5),
+        unary(odd),
+        lambda t, x: t.clamp(x, max=0.5),
+    ),
     Case("maximum", rules.maximum, ops.maximum, binary(odd, even), same("maximum")),
     Case("minimum", rules.minimum, ops.minimum, binary(odd, even), same("minimum")),
     Case("maximum_0", rules.maximum, lambda x: ops.maximum(x, 0.0), unary(odd), same("relu")),
@@ -161,70 +252,184 @@ CASES = [
         "where",
         rules.where,
         lambda a, b, condition: ops.where(condition, a, b),
-        chosen(),
+        draw.chosen(),
         lambda torch, a, b, condition: torch.where(torch.from_numpy(condition), a, b),
     ),
     Case("astype", rules.astype, lambda x: ops.astype(x, x.dtype), unary()),
     # reductions
     Case("sum", rules.sum, ops.sum, reduced(), torch_reduce("sum")),
-    Case("max", rules.max, ops.max, reduced(distinct, full_shapes), torch_reduce("amax")),
+    Case("mean", None, ops.mean, reduced(sizes=draw.full_shapes), torch_reduce("mean")),
+    Case("var", None, ops.var, reduced(sizes=draw.full_shapes), torch_spread("var")),
+    Case("std", None, ops.std, draw.along_axis(distinct, draw.wide_shapes), torch_spread("std")),
+    Case("norm", None, ops.norm, draw.normed(), torch_norm_of),
+    Case("norm_all", rules.root, ops.norm, reduced(draw.of_kind(odd), draw.full_shapes)),
+    Case("prod", None, ops.prod, reduced(draw.of_kind(whole)), torch_prod),
+    Case(
+        "prod_along",
+        scan_rules.prod,
+        ops.prod,
+        draw.along_axis(draw.of_kind(whole), draw.lines),
+        lambda torch, x, axis: torch.prod(x, axis),
+    ),
+    Case("cumsum", scan_rules.cumsum, ops.cumsum, draw.joined_or_along(), torch_scan("cumsum")),
+    Case(
+        "cumprod",
+        scan_rules.cumprod,
+        ops.cumprod,
+        draw.joined_or_along(draw.of_kind(whole)),
+        torch_scan("cumprod"),
+    ),
+    Case("min", rules.min, ops.min, reduced(distinct, draw.full_shapes), torch_reduce("amin")),
+    Case("max", rules.max, ops.max, reduced(distinct, draw.full_shapes), torch_reduce("amax")),
     Case(
         "softmax",
         rules.softmax,
         ops.softmax,
-        along_axis(),
+        draw.along_axis(),
         lambda torch, x, axis: torch.softmax(x, axis),
     ),
     Case(
         "log_softmax",
         rules.log_softmax,
         ops.log_softmax,
-        along_axis(),
+        draw.along_axis(),
         lambda torch, x, axis: torch.log_softmax(x, axis),
     ),
     Case(
         "logsumexp",
         rules.logsumexp,
         lambda x, axis: ops.logsumexp(x, axis, keepdims=True),
-        along_axis(),
+        draw.along_axis(),
         lambda torch, x, axis: torch.logsumexp(x, axis, keepdim=True),
     ),
+    Case(
+        "logsumexp_axes",
+        None,
+        ops.logsumexp,
+        reduced(sizes=draw.full_shapes),
+        torch_reduce("logsumexp"),
+    ),
+    Case("softmax_all", rules.softmax, lambda x: ops.softmax(x, None), unary()),
     # matrices and shape
-    Case("matmul", rules.matmul, ops.matmul, products(), same("matmul")),
-    Case("reshape", rules.reshape, ops.reshape, reshaped(), same("reshape")),
+    Case(
+        "einsum",
+        None,
+        lambda *xs, subscripts: ops.einsum(subscripts, *xs),
+        draw.einstein(),
+        lambda torch, *xs, subscripts: torch.einsum(subscripts, *xs),
+    ),
+    Case(
+        "einsum_outer",
+        einsum.einsum,
+        lambda a, b: ops.einsum("i,j", a, b),
+        draw.outers(),
+        same("outer"),
+    ),
+    Case("dot", None, ops.dot, draw.dotted()),
+    Case("outer", None, ops.outer, draw.outers(), same("outer")),
+    Case(
+        "swapaxes",
+        rules.transpose,
+        ops.swapaxes,
+        draw.swapped(),
+        lambda torch, x, axis1, axis2: torch.swapaxes(x, axis1, axis2),
+    ),
+    Case(
+        "expand_dims",
+        rules.reshape,
+        lambda x, axis: ops.expand_dims(x, axis),
+        draw.along_axis(),
+        lambda torch, x, axis: torch.unsqueeze(x, axis),
+    ),
+    Case("squeeze", rules.reshape, lambda x: ops.squeeze(x), unary(), same("squeeze")),
+    Case("ravel", rules.reshape, ops.ravel, unary(), same("ravel")),
+    Case(
+        "stack",
+        None,
+        lambda a, b, axis: ops.stack([a, b, a], axis),
+        draw.alike(),
+        lambda torch, a, b, axis: torch.stack([a, b, a], axis),
+    ),
+    Case(
+        "split",
+        rules.getitem,
+        lambda x, axis: ops.split(x, [1], axis)[1],
+        draw.along_axis(),
+        lambda torch, x, axis: torch.tensor_split(x, [1], axis)[1],
+    ),
+    Case(
+        "dropout",
+        rules.multiply,
+        lambda x, seed: ops.dropout(x, 0.5, np.random.default_rng(seed)),
+        draw.dropped(),
+    ),
+    Case("moveaxis", rules.transpose, ops.moveaxis, draw.moved(), same("moveaxis")),
+    Case("tile", None, ops.tile, draw.tiled(), lambda torch, x, reps: torch.tile(x, reps)),
+    Case("repeat", None, ops.repeat, draw.repeated(), torch_repeat),
+    Case("roll", None, ops.roll, draw.rolled(), torch_roll),
+    Case("roll_along", rules.roll, lambda x, axis: ops.roll(x, 1, axis), draw.along_axis()),
+    Case("flip", rules.getitem, ops.flip, draw.flipped(), torch_flip),
+    Case("pad", rules.pad, ops.pad, draw.padded(), torch_pad),
+    Case("triu", rules.where, ops.triu, draw.triangles(), lambda t, x, k: t.triu(x, k)),
+    Case("tril", rules.where, ops.tril, draw.triangles(), lambda t, x, k: t.tril(x, k)),
+    Case("take", rules.getitem, ops.take, draw.taken(), torch_take),
+    Case(
+        "take_along_axis",
+        rules.getitem,
+        ops.take_along_axis,
+        draw.taken_along(),
+        lambda t, x, indices, axis: t.take_along_dim(x, t.from_numpy(indices), axis),
+    ),
+    Case(
+        "sort",
+        rules.getitem,
+        ops.sort,
+        draw.along_axis(distinct),
+        lambda torch, x, axis: torch.sort(x, axis)[0],
+    ),
+    Case(
+        "topk",
+        rules.getitem,
+        lambda x, k, axis, largest: ops.topk(x, k, axis, largest)[0],
+        draw.ranked(),
+        lambda torch, x, k, axis, largest: torch.topk(x, k, axis, largest)[0],
+    ),
+    Case("matmul", rules.matmul, ops.matmul, draw.products(), same("matmul")),
+    Case("reshape", rules.reshape, ops.reshape, draw.reshaped(), same("reshape")),
     Case(
         "transpose",
         rules.transpose,
         ops.transpose,
-        transposed(),
+        draw.transposed(),
         lambda torch, x, axes: x.permute(tuple(range(x.ndim))[::-1] if axes is None else axes),
     ),
     Case(
         "broadcast_to",
         rules.broadcast_to,
         ops.broadcast_to,
-        widened(),
+        draw.widened(),
         lambda torch, x, shape: x.expand(shape),
     ),
     Case(
         "concatenate",
         rules.concatenate,
         lambda *xs, axis: ops.concatenate(xs, axis),
-        joined(),
+        draw.joined(),
         lambda torch, *xs, axis: torch.cat(xs, axis),
     ),
-    Case("getitem", rules.getitem, ops.getitem, indexed()),
+    Case("getitem", rules.getitem, ops.getitem, draw.indexed()),
     Case(
         "gather",
         rules.getitem,
         ops.getitem,
-        gathered(),
+        draw.gathered(),
         lambda torch, x, index: x[tuple(torch.from_numpy(i) for i in index)],
     ),
-    Case("scatter", rules.scatter, call_scatter, scattered()),
+    Case("scatter", rules.scatter, call_scatter, draw.scattered()),
     # fused
-    Case("linear", fused.linear, call_linear, linear_inputs(), torch_linear),
-    Case("layer_norm", fused.layer_norm, ops.layer_norm, norm_inputs(), torch_norm),
+    Case("linear", fused.linear, call_linear, draw.linear_inputs(), torch_linear),
+    Case("layer_norm", fused.layer_norm, ops.layer_norm, draw.norm_inputs(), torch_norm),
+    Case("rms_norm", fused.rms_norm, ops.rms_norm, draw.rms_inputs(), torch_rms),
     Case("gelu", fused.gelu, ops.gelu, unary(), lambda t, x: t.nn.functional.gelu(x)),
     Case(
         "gelu_tanh",
@@ -233,14 +438,14 @@ CASES = [
         unary(),
         lambda t, x: t.nn.functional.gelu(x, approximate="tanh"),
     ),
-    Case("cross_entropy", fused.cross_entropy, ops.cross_entropy, loss_inputs(), torch_loss),
-    Case("embedding", fused.embedding, ops.embedding, lookups(), torch_embedding),
-    Case("attention", attention.attention, ops.attention, attention_inputs(), torch_attention),
+    Case("cross_entropy", fused.cross_entropy, ops.cross_entropy, draw.loss_inputs(), torch_loss),
+    Case("embedding", fused.embedding, ops.embedding, draw.lookups(), torch_embedding),
+    Case("attention", attention.attention, ops.attention, draw.attention_inputs(), torch_attention),
     Case(
         "self_attention",
         attention.self_attention,
         ops.self_attention,
-        packed_inputs(),
+        draw.packed_inputs(),
         torch_packed,
     ),
 ]

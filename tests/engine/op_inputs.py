@@ -34,6 +34,16 @@ def positive(i: Array) -> Array:
     return (np.abs(i) + 4) / 8.0
 
 
+def small(i: Array) -> Array:
+    """From -1/2 to 1/2."""
+    return i / 32.0
+
+
+def whole(i: Array) -> Array:
+    """Small whole numbers, 0 among them."""
+    return np.asarray(i // 6, float)
+
+
 def zero(i: Array) -> Array:
     return i * 0.0
 
@@ -47,8 +57,14 @@ def distinct(shape: Any) -> st.SearchStrategy[Array]:
 
 
 shapes = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)
+lines = hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=3)
 full_shapes = hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3)
+wide_shapes = hnp.array_shapes(min_dims=1, max_dims=3, min_side=2, max_side=3)
 side = st.integers(1, 3)
+
+
+def of_kind(kind: Callable[[Array], Array]) -> Callable[[Any], st.SearchStrategy[Array]]:
+    return lambda shape: numbers(shape, kind)
 
 
 # --- inputs ---------------------------------------------------------------------------------------
@@ -81,9 +97,175 @@ def reduced(draw: Any, values: Any = numbers, sizes: Any = shapes) -> Drawn:
 
 
 @st.composite
-def along_axis(draw: Any) -> Drawn:
-    x = draw(numbers(full_shapes))
+def along_axis(draw: Any, values: Any = numbers, sizes: Any = full_shapes) -> Drawn:
+    x = draw(sizes.flatmap(values))
     return [x], {"axis": draw(st.integers(-x.ndim, x.ndim - 1))}
+
+
+@st.composite
+def clipped(draw: Any) -> Drawn:
+    (x, low), _ = draw(binary(odd, even))
+    width = draw(numbers(low.shape, positive)) + 0.125
+    return [x, low, low + np.round(width * 4) / 4 + 0.25], {}
+
+
+@st.composite
+def normed(draw: Any) -> Drawn:
+    x = draw(numbers(full_shapes, odd))
+    axis = draw(st.integers(-x.ndim, x.ndim - 1))
+    ord = draw(st.sampled_from([None, 2, 1, 3, 2.5]))
+    return [x], {"ord": ord, "axis": axis, "keepdims": draw(st.booleans())}
+
+
+@st.composite
+def joined_or_along(draw: Any, values: Any = numbers) -> Drawn:
+    (x,), options = draw(along_axis(values, lines))
+    return [x], options if draw(st.booleans()) else {"axis": None}
+
+
+SUMS = [
+    *("ij,jk->ik", "ij,jk", "kj,ij", "ij->ji", "ij->", "ij->j", "ii", "ii->i", "iij->ji"),
+    *("i,i", "i,i->i", "i,j->ij", "bij,bjk->bik", "...ij,...jk->...ik", "...i->...", "i...->...i"),
+    *("ij,j,i->", "ij,ik,k->j", "aab,bc->ac", "...i,i", "a,b,c->cab", "i,->i"),
+]
+
+
+@st.composite
+def einstein(draw: Any) -> Drawn:
+    """Operands in which an axis of length 1 may stand for any length."""
+    subscripts = draw(st.sampled_from(SUMS))
+    sizes = {c: draw(st.integers(0, 3)) for c in "abcijk"}
+    extra = tuple(draw(st.lists(side, max_size=2)))
+    parts = []
+    for term in subscripts.split("->")[0].split(","):
+        thin = draw(st.sampled_from([None, None, *term]))
+        shape: tuple[int, ...] = ()
+        for piece in term.replace("...", "."):
+            if piece == ".":
+                shape += extra[draw(st.integers(0, len(extra))) :]
+            else:
+                shape += (1 if piece == thin else sizes[piece],)
+        parts.append(draw(numbers(shape)))
+    return parts, {"subscripts": subscripts}
+
+
+@st.composite
+def dotted(draw: Any) -> Drawn:
+    n = draw(st.integers(0, 3))
+    lead, mid, tail = (tuple(draw(st.lists(side, max_size=k))) for k in (2, 2, 1))
+    b = (*mid, n, *tail) if tail else (n,)
+    return [draw(numbers((*lead, n))), draw(numbers(b))], {}
+
+
+@st.composite
+def outers(draw: Any) -> Drawn:
+    return [draw(numbers(draw(st.integers(0, 3)))) for _ in range(2)], {}
+
+
+@st.composite
+def rolled(draw: Any) -> Drawn:
+    x = draw(numbers(lines))
+    axis = draw(
+        st.none() | st.integers(-x.ndim, x.ndim - 1) | hnp.valid_tuple_axes(x.ndim, min_size=1)
+    )
+    shift = st.integers(-4, 4)
+    many = st.tuples(*[shift] * len(axis)) if isinstance(axis, tuple) else shift
+    return [x], {"shift": draw(many), "axis": axis}
+
+
+@st.composite
+def padded(draw: Any) -> Drawn:
+    x = draw(numbers(shapes))
+    pairs = [(draw(st.integers(0, 2)), draw(st.integers(0, 2))) for _ in x.shape]
+    return [x], {"pad_width": pairs or 0, "constant_values": draw(st.sampled_from([0.0, 0.5]))}
+
+
+@st.composite
+def flipped(draw: Any) -> Drawn:
+    x = draw(numbers(shapes))
+    axes = hnp.valid_tuple_axes(x.ndim, min_size=0)
+    one = st.integers(-x.ndim, x.ndim - 1) if x.ndim else st.none()
+    return [x], {"axis": draw(st.none() | one | axes)}
+
+
+@st.composite
+def tiled(draw: Any) -> Drawn:
+    times = st.lists(st.integers(0, 3), min_size=1, max_size=3).map(tuple)
+    return [draw(numbers(shapes))], {"reps": draw(times)}
+
+
+@st.composite
+def repeated(draw: Any) -> Drawn:
+    (x,), options = draw(joined_or_along())
+    axis = options["axis"]
+    length = x.size if axis is None else x.shape[axis]
+    times = draw(st.integers(0, 3) | st.lists(st.integers(0, 2), min_size=length, max_size=length))
+    return [x], {"repeats": times, "axis": axis}
+
+
+@st.composite
+def moved(draw: Any) -> Drawn:
+    x = draw(numbers(shapes))
+    start = draw(hnp.valid_tuple_axes(x.ndim))
+    end = draw(st.permutations(range(x.ndim)))[: len(start)]
+    return [x], {"source": start, "destination": tuple(end)}
+
+
+@st.composite
+def swapped(draw: Any) -> Drawn:
+    x = draw(numbers(lines))
+    axis = st.integers(-x.ndim, x.ndim - 1)
+    return [x], {"axis1": draw(axis), "axis2": draw(axis)}
+
+
+@st.composite
+def alike(draw: Any) -> Drawn:
+    shape = draw(shapes)
+    axis = draw(st.integers(-len(shape) - 1, len(shape)))
+    return [draw(numbers(shape)), draw(numbers(shape))], {"axis": axis}
+
+
+@st.composite
+def dropped(draw: Any) -> Drawn:
+    return [draw(numbers(shapes))], {"seed": draw(st.integers(0, 9))}
+
+
+@st.composite
+def triangles(draw: Any) -> Drawn:
+    sizes = hnp.array_shapes(min_dims=2, max_dims=3, min_side=0, max_side=3)
+    return [draw(sizes.flatmap(numbers))], {"k": draw(st.integers(-2, 2))}
+
+
+@st.composite
+def taken(draw: Any) -> Drawn:
+    x = draw(numbers(full_shapes))
+    axis = draw(st.none() | st.integers(-x.ndim, x.ndim - 1))
+    length = x.size if axis is None else x.shape[axis]
+    places = hnp.arrays(np.int64, shapes, elements=st.integers(-length, length - 1))
+    return [x], {"indices": draw(places), "axis": axis}
+
+
+@st.composite
+def taken_along(draw: Any) -> Drawn:
+    x = draw(numbers(full_shapes))
+    axis = draw(st.integers(-x.ndim, x.ndim - 1))
+    shape = list(x.shape)
+    shape[axis] = draw(st.integers(0, 3))
+    places = hnp.arrays(np.int64, shape, elements=st.integers(0, x.shape[axis] - 1))
+    return [x], {"indices": draw(places), "axis": axis}
+
+
+@st.composite
+def ranked(draw: Any) -> Drawn:
+    (x,), options = draw(along_axis(distinct))
+    k = draw(st.integers(0, x.shape[options["axis"]]))
+    return [x], options | {"k": k, "largest": draw(st.booleans())}
+
+
+@st.composite
+def rms_inputs(draw: Any) -> Drawn:
+    x = draw(numbers(full_shapes))
+    return [x, draw(numbers(x.shape[-1]))][: draw(st.integers(1, 2))], {"eps": 0.125}
 
 
 @st.composite
@@ -173,7 +355,12 @@ def loss_inputs(draw: Any) -> Drawn:
     classes = draw(side)
     ids = draw(hnp.arrays(np.int64, lead, elements=st.integers(-1, classes - 1)))
     ids.reshape(-1)[0] = draw(st.integers(0, classes - 1))  # at least one counts
-    return [draw(numbers((*lead, classes)))], {"targets": ids, "ignore_index": -1}
+    return [draw(numbers((*lead, classes)))], {
+        "targets": ids,
+        "ignore_index": -1,
+        "label_smoothing": draw(st.sampled_from([0.0, 0.25])),
+        "reduction": draw(st.sampled_from(["mean", "sum", "none"])),
+    }
 
 
 @st.composite

@@ -53,8 +53,14 @@ def test_an_array_on_the_left_gives_a_tensor() -> None:
     assert type(square) is Tensor and square.dtype == np.float32
 
 
-UNARY = ["exp", "log", "sqrt", "square", "tanh", "negative", "absolute", "sign"]
-BINARY = ["add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "matmul"]
+UNARY = [
+    *("exp", "expm1", "log", "log1p", "sqrt", "square", "reciprocal", "negative", "absolute"),
+    *("sin", "cos", "tan", "arctan", "sinh", "cosh", "tanh"),
+    *("sign", "floor", "ceil", "trunc"),
+]
+BINARY = [
+    *("add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "matmul", "arctan2"),
+]
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -96,6 +102,57 @@ def test_numpys_functions_of_two_are_recorded(name: str) -> None:
         lambda x: np.expand_dims(x, 1),
         lambda x: np.squeeze(x[:1]),
         lambda x: np.broadcast_to(x, (3, 2, 4)),
+        lambda x: np.std(x, axis=0, ddof=1),
+        lambda x: np.prod(x, axis=1),
+        lambda x: np.min(x, axis=(0, 1)),
+        lambda x: np.multiply.reduce(x, axis=(0, -1)),
+        lambda x: np.maximum.reduce(x),
+        lambda x: np.minimum.reduce(x, axis=1, keepdims=True),
+        lambda x: np.cumsum(x),
+        lambda x: np.cumsum(x, axis=-1),
+        lambda x: np.cumprod(x, axis=0),
+        lambda x: np.add.accumulate(x),
+        lambda x: np.multiply.accumulate(x, axis=1),
+        lambda x: np.linalg.norm(x),
+        lambda x: np.linalg.norm(x, axis=-1, keepdims=True),
+        lambda x: np.linalg.norm(x, 3, axis=0),
+        lambda x: np.linalg.norm(x, np.inf, 1),
+        lambda x: np.arcsin(x / 8.0) + np.arccos(x / 8.0),
+        lambda x: np.fabs(x - 3.25) + np.rint(x),
+        lambda x: np.clip(x, 1.0, 5.0),
+        lambda x: np.clip(x, None, 5.0),
+        lambda x: np.clip(x, a_min=2.0, a_max=None),
+        lambda x: np.round(x * 0.375, 1),
+        lambda x: np.ravel(x),
+        lambda x: np.moveaxis(x[None], (0, -1), (-1, 1)),
+        lambda x: np.tile(x, (3, 1, 2)),
+        lambda x: np.tile(x, 2),
+        lambda x: np.repeat(x, 2, axis=-1),
+        lambda x: np.repeat(x, [1, 0, 2, 3], axis=1),
+        lambda x: np.repeat(x, 3),
+        lambda x: np.roll(x, (1, -2), axis=(0, 1)),
+        lambda x: np.roll(x, 3),
+        lambda x: np.roll(x, (1, 2)),
+        lambda x: np.roll(x, 1, axis=(0, 1)),
+        lambda x: np.flip(x),
+        lambda x: np.flip(x, -1),
+        lambda x: np.pad(x, 1),
+        lambda x: np.pad(x, (2, 1), constant_values=7.0),
+        lambda x: np.pad(x, ((0, 1), (2, 0)), mode="constant"),
+        lambda x: np.triu(x, 1) + np.tril(x, -1),
+        lambda x: np.tril(x[0]),
+        lambda x: np.take(x, [1, -1, 1], axis=1),
+        lambda x: np.take(x, [[5, 0]]),
+        lambda x: np.take_along_axis(x, np.array([[1, 1, 0], [3, 2, -1]]), axis=1),
+        lambda x: np.sort(-x),
+        lambda x: np.sort(-x, axis=0),
+        lambda x: np.dot(x, x[0]),
+        lambda x: np.dot(x, np.arange(24.0).reshape(2, 4, 3)),
+        lambda x: np.dot(x[0], np.arange(24.0).reshape(2, 4, 3)),
+        lambda x: np.dot(x, 2.0),
+        lambda x: np.outer(x, x[1]),
+        lambda x: np.einsum("ij,kj", x, x),
+        lambda x: np.einsum("...j->j...", x),
     ],
 )
 def test_numpys_shapes_and_reductions_are_recorded(f: Any) -> None:
@@ -108,13 +165,19 @@ def test_numpys_shapes_and_reductions_are_recorded(f: Any) -> None:
 @pytest.mark.parametrize(
     "f",
     [
-        np.sort,
-        np.linalg.norm,
-        np.arctan,
+        np.median,
+        np.linalg.inv,
+        np.cbrt,
         lambda t: np.add(t, 1.0, out=np.zeros(2)),
         lambda t: np.sum(t, where=[True, False]),
-        lambda t: np.add.accumulate(t),
+        lambda t: np.maximum.accumulate(t),
+        lambda t: np.add.reduceat(t, [0]),
         lambda t: np.exp(t, where=[True, False]),
+        lambda t: np.mean(t, where=[True, False]),
+        lambda t: np.max(t, where=[True, False], initial=0.0),
+        lambda t: np.add.reduce(t, where=[True, False]),
+        lambda t: np.cumsum(t, out=np.zeros(2)),
+        lambda t: np.einsum(t, [0], [0]),
     ],
 )
 def test_what_has_no_derivative_is_refused(f: Any) -> None:
@@ -122,11 +185,39 @@ def test_what_has_no_derivative_is_refused(f: Any) -> None:
         f(Tensor([1.0, 2.0], requires_grad=True))
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        np.shape,
+        np.ndim,
+        np.size,
+        np.zeros_like,
+        np.ones_like,
+        np.any,
+        np.all,
+        np.argmax,
+        np.argmin,
+        np.argsort,
+        np.isnan,
+        np.count_nonzero,
+        lambda x: np.allclose(x, x),
+        lambda x: np.array_equal(x, x),
+    ],
+)
+def test_questions_about_the_numbers_have_no_gradient(f: Any) -> None:
+    x = np.array([[2.0, 0.0, 1.0], [-1.0, 1.0, 0.0]])
+    said = f(Tensor(x, requires_grad=True))
+    if isinstance(said, Tensor):
+        assert not said.requires_grad
+        said = said.data
+    np.testing.assert_array_equal(said, f(x))
+
+
 def test_a_refusal_names_the_remedy() -> None:
-    with pytest.raises(TypeError, match=r"np\.sort .*detach\(\)\.numpy\(\)"):
-        np.sort(Tensor([1.0]))
-    with pytest.raises(TypeError, match=r"np\.arctan .*detach\(\)\.numpy\(\)"):
-        np.arctan(Tensor([1.0]))
+    with pytest.raises(TypeError, match=r"np\.median .*detach\(\)\.numpy\(\)"):
+        np.median(Tensor([1.0]))
+    with pytest.raises(TypeError, match=r"np\.cbrt .*detach\(\)\.numpy\(\)"):
+        np.cbrt(Tensor([1.0]))
     t = Tensor([1.0], requires_grad=True)
     with pytest.raises(TypeError, match=r"detach\(\)\.numpy\(\)"):
         np.asarray(t)
@@ -223,12 +314,30 @@ def test_requires_grad_can_be_switched() -> None:
     assert grad(x * 2.0, x).tolist() == [2.0]
 
 
+MORE = ("std", "prod", "cumsum", "cumprod", "min", "argmin", "argsort", "ravel")
+
+
 def test_methods_are_the_functions_of_ops() -> None:
     x = np.array([[0.5, 2.0], [3.0, 0.25]])
     t = Tensor(x)
-    for name in ("exp", "log", "sqrt", "tanh", "sigmoid", "relu", "softmax", "sum", "mean", "var"):
+    for name in (
+        "exp",
+        "log",
+        "sqrt",
+        "tanh",
+        "sigmoid",
+        "relu",
+        "softmax",
+        "sum",
+        "mean",
+        "var",
+        *MORE,
+    ):
         np.testing.assert_array_equal(getattr(t, name)().data, getattr(ops, name)(x).data)
     assert t.max(axis=0).data.tolist() == [3.0, 2.0]
+    assert t.clip(0.5, 1.5).data.tolist() == [[0.5, 1.5], [1.5, 0.5]]
+    assert t.dot(t).data.tolist() == (x @ x).tolist()
+    assert t.take([0, 0], 1).data.tolist() == t.T[0].repeat(2).reshape(2, 2).data.tolist()
     assert t.argmax(axis=1).data.tolist() == [1, 0]
     assert abs(-t).data.tolist() == x.tolist()
 
@@ -249,3 +358,16 @@ def test_split_cuts_where_numpy_cuts(sections: int | list[int]) -> None:
 def test_split_refuses_unequal_parts() -> None:
     with pytest.raises(ValueError, match="equal parts"):
         ops.split(np.ones(5), 2)
+
+
+@pytest.mark.parametrize("combine", [operator.add, operator.mul, operator.truediv, operator.pow])
+def test_a_tensor_that_is_one_number_does_not_widen_an_array(combine: Any) -> None:
+    """As in PyTorch: 0-d and float64 beside float32 with axes gives float32, and its gradient."""
+    number = Tensor(2.0, requires_grad=True)
+    array = Tensor(np.array([1.0, 3.0], np.float32), requires_grad=True)
+    for y in (combine(array, number), combine(number, array)):
+        assert y.dtype == np.float32
+        by_array, by_number = grad(y.sum(), [array, number])
+        assert (by_array.dtype, by_number.dtype) == (np.float32, np.float64)
+    assert combine(number, Tensor(3.0)).dtype == np.float64
+    assert combine(array, np.array([1.0, 2.0])).dtype == np.float64

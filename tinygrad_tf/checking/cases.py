@@ -27,8 +27,9 @@ Array = npt.NDArray[Any]
 Record = Op | Fused
 
 # Ops of one array without parameters need no line of their own, only a domain if not all numbers.
-POSITIVE = ("log", "log1p", "sqrt", "reciprocal", "log2", "log10")
-INSIDE_ONE = ("arcsin", "arccos", "arctanh")
+POSITIVE = ("log", "log1p", "sqrt", "root")
+INSIDE_ONE = ("arcsin", "arccos", "tan")
+FLAT = ("floor", "ceil", "trunc")
 SHAPES: tuple[tuple[int, ...], ...] = ((2, 3), (), (1, 1, 2), (0, 2))
 PAIRS: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
     ((2, 3), (2, 3)),
@@ -129,14 +130,15 @@ def _distinct(*shape: int) -> Array:
     return np.asarray((rng.permutation(count) - count / 2) / 8.0).reshape(shape)
 
 
+DOMAINS = ((POSITIVE, _positive), (INSIDE_ONE, _inside_one), (FLAT, _between))
+
+
 def _plain_points(op: Op) -> list[Point]:
     """Points for an op of one or two arrays that takes no parameters."""
     if op.variadic or _takes_parameters(op):
         return []
     if len(op.rules) == 1:
-        kind = _numbers
-        if op.name in POSITIVE + INSIDE_ONE:
-            kind = _positive if op.name in POSITIVE else _inside_one
+        kind = next((kind for names, kind in DOMAINS if op.name in names), _numbers)
         return [_at(kind(*shape)) for shape in SHAPES]
     if len(op.rules) == 2:
         return [_at(_numbers(*a), _between(*b)) for a, b in PAIRS]
@@ -168,6 +170,9 @@ def _points() -> dict[str, list[Point]]:
     attended = (n(2, 2, 4), e(2, 3, 4), n(2, 3, 2))
     ids = np.array([[0, 2, 0], [2, 2, 1]])
     rows = (np.array([0, 0, 1]), np.array([1, 1, 2]))
+    zeros = np.array([[0.0, 0.0, 3.0], [0.5, 0.0, -2.0]])
+    smooth = {"label_smoothing": 0.25, "ignore_index": -1}
+    some = np.array([[2, -1], [0, 0]])
     mask = np.array([[True, False, True], [False, False, True]])
     return {
         "power": [_at(p(*a), e(*b)) for a, b in PAIRS],
@@ -186,15 +191,37 @@ def _points() -> dict[str, list[Point]]:
             _at(n(0, 2), axes=(0,), keepdims=False, shape=(0, 2)),
             _at(n(), axes=(), keepdims=False, shape=()),
         ],
-        "max": [
-            _at(_distinct(2, 3), axes=(0, 1), keepdims=False),
-            _at(_distinct(2, 3), axes=(0,), keepdims=True),
-            _at(_distinct(2, 3, 2), axes=(0, 2), keepdims=False),
-        ],
+        **{
+            name: [
+                _at(_distinct(2, 3), axes=(0, 1), keepdims=False),
+                _at(_distinct(2, 3), axes=(0,), keepdims=True),
+                _at(_distinct(2, 3, 2), axes=(0, 2), keepdims=False),
+            ]
+            for name in ("max", "min")
+        },
+        **{
+            name: [
+                _at(n(2, 3), axis=1),
+                _at(n(2, 3, 2), axis=1),
+                _at(zeros, axis=1),
+                _at(zeros, axis=0),
+                _at(n(0, 2), axis=0),
+            ]
+            for name in ("prod", "cumsum", "cumprod")
+        },
         **{
             name: [_at(n(2, 3), axis=-1), _at(n(2, 3), axis=0), _at(n(2, 3, 2), axis=-2)]
             for name in ("softmax", "log_softmax", "logsumexp")
         },
+        "leaky_relu": [_at(n(*shape), negative_slope=0.125) for shape in SHAPES],
+        "elu": [_at(n(*shape), alpha=1.5) for shape in SHAPES],
+        "round": [_at(e(2, 3), decimals=digits) for digits in (0, 1)],
+        "clip": [
+            _at(n(2, 3), -1.0625, 0.9375),
+            _at(n(2, 3), None, 0.0625),
+            _at(n(2, 3), e(3) * 0.5, np.array([[0.8125], [1.0625]])),
+            _at(n(0, 2), -1.0, None),
+        ],
         "matmul": [
             _at(n(2, 2), e(2, 2)),
             _at(n(2, 3), e(3, 2)),
@@ -215,6 +242,20 @@ def _points() -> dict[str, list[Point]]:
             _at(n(2, 2, 2), axes=(2, 0, 1)),
             _at(n(2, 3), axes=(1, 0)),
             _at(n(2, 3, 2), axes=(1, 2, 0)),
+        ],
+        "roll": [
+            _at(n(2, 3), shift=(1,), axis=(1,)),
+            _at(n(2, 3), shift=(1, -2), axis=(0, 1)),
+        ],
+        "pad": [
+            _at(n(2, 3), index=(slice(1, 3), slice(0, 3)), shape=(3, 5), value=0.5),
+            _at(n(), index=(), shape=(), value=0.0),
+        ],
+        "einsum": [
+            _at(n(2, 3), e(3, 2), inputs=("ij", "jk"), output="ki"),
+            _at(n(2, 3), inputs=("ij",), output="ji"),
+            _at(n(2, 3), e(3), n(2), inputs=("ij", "j", "i"), output=""),
+            _at(n(2, 2, 3), e(3, 2), inputs=("bij", "jb"), output="bi"),
         ],
         "broadcast_to": [_at(n(2, 1), shape=(3, 2, 2)), _at(n(), shape=(2,))],
         "concatenate": [
@@ -240,12 +281,16 @@ def _points() -> dict[str, list[Point]]:
             _at(n(2, 3), None, None, eps=0.125),
             _at(n(2, 2, 3), e(3), n(3), eps=0.125),
         ],
+        "rms_norm": [_at(n(2, 3), None, eps=0.125), _at(n(2, 2, 3), e(3), eps=0.125)],
         "gelu": [
             _at(n(*shape), approximate=tanh) for shape in SHAPES[:2] for tanh in (False, True)
         ],
         "cross_entropy": [
             _at(n(2, 3), targets=np.array([2, 0]), ignore_index=-1),
-            _at(n(2, 2, 3), targets=np.array([[2, -1], [0, 0]]), ignore_index=-1),
+            _at(n(2, 2, 3), targets=some, ignore_index=-1),
+            _at(n(2, 2, 3), targets=some, reduction="none", **smooth),
+            _at(n(2, 2, 3), targets=some, reduction="sum", **smooth),
+            _at(n(2, 2, 3), targets=some, **smooth),
         ],
         "embedding": [_at(n(3, 2), ids=ids), _at(n(3, 2), ids=ids[0].astype(np.uint8))],
         "attention": [

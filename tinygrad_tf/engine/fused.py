@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tinygrad_tf.engine import rules
+from tinygrad_tf.engine import rules, shape_rules
 from tinygrad_tf.engine.erf import tanh_argument
 from tinygrad_tf.engine.graph import Fused, column_sum
 
@@ -114,6 +114,47 @@ def _layer_norm_composite(x: Any, weight: Any, bias: Any, *, eps: float) -> Any:
 layer_norm = Fused("layer_norm", _layer_norm, _layer_norm_backward, _layer_norm_composite)
 
 
+# --- root mean square normalisation over the last axis (Zhang & Sennrich 2019) ---
+def _rms_norm(x: Array, weight: Array | None, *, eps: float) -> tuple[Array, Gradients]:
+    rstd = np.vecdot(x, x)[..., None]
+    rstd *= 1.0 / x.shape[-1]
+    rstd += eps
+    np.sqrt(rstd, out=rstd)
+    np.reciprocal(rstd, out=rstd)
+    y = x * rstd
+    if weight is not None:
+        y *= weight
+    return y, (rstd,)
+
+
+def _rms_norm_backward(
+    g: Array, _y: None, inputs: Gradients, extras: Gradients, needs: Sequence[bool], *, eps: float
+) -> Gradients:
+    x, weight = inputs
+    rstd, width = extras[0], x.shape[-1]
+    normal = x * rstd
+    dweight = column_sum((g * normal).reshape(-1, width)) if needs[1] else None
+    if not needs[0]:
+        return None, dweight
+    # dx = rstd (h - x̂ mean(h x̂)), h = g γ
+    h = g if weight is None else g * weight
+    along = np.vecdot(h, normal)[..., None]
+    along *= 1.0 / width
+    normal *= along
+    dx = np.subtract(h, normal, out=normal)
+    dx *= rstd
+    return dx, dweight
+
+
+def _rms_norm_composite(x: Any, weight: Any, *, eps: float) -> Any:
+    mean = np.sum(x * x, axis=-1, keepdims=True) * (1.0 / x.shape[-1])
+    y = x / np.sqrt(mean + eps)
+    return y if weight is None else y * weight
+
+
+rms_norm = Fused("rms_norm", _rms_norm, _rms_norm_backward, _rms_norm_composite)
+
+
 # --- GELU: x Φ(x) (Hendrycks & Gimpel 2016), exact or with their tanh approximation ---
 ROOT_2_OVER_PI = math.sqrt(2.0 / math.pi)
 CUBIC = 0.044715
@@ -192,16 +233,31 @@ def _gelu_composite(x: Any, *, approximate: bool) -> Any:
 gelu = Fused("gelu", _gelu, _gelu_backward, _gelu_composite)
 
 
-# --- cross-entropy from logits, mean over the targets that count, in nats ---
-def _cross_entropy(logits: Array, *, targets: Array, ignore_index: int) -> tuple[Array, Gradients]:
+# --- cross-entropy from logits, in nats, of the targets that count ---
+# With label smoothing ε the target is 1 - ε on its own class and ε / V on every class
+# (Szegedy et al. 2016, section 7).
+def _cross_entropy(
+    logits: Array,
+    *,
+    targets: Array,
+    ignore_index: int,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+) -> tuple[Array, Gradients]:
     rows = logits.reshape(-1, logits.shape[-1])
     kept, columns, count = _counted(targets, ignore_index)
     top = np.max(rows, axis=-1, keepdims=True)
     total = np.log(np.add.reduce(np.exp(rows - top), axis=-1, keepdims=True)) + top
-    picked = rows[np.arange(rows.shape[0]), columns]
-    nats = np.where(kept, total[:, 0] - picked, 0.0)
+    aim = rows[np.arange(rows.shape[0]), columns]
+    if label_smoothing:
+        aim *= 1.0 - label_smoothing
+        aim += np.add.reduce(rows, axis=-1) * (label_smoothing / rows.shape[-1])
+    nats = np.where(kept, total[:, 0] - aim, 0.0)
+    if reduction == "none":
+        return nats.reshape(targets.shape), (total,)
     # Summed in float64: with many targets the mean would otherwise lose digits.
-    return np.asarray(np.add.reduce(nats, dtype=np.float64) / count, logits.dtype), (total,)
+    loss = np.add.reduce(nats, dtype=np.float64)
+    return np.asarray(loss / count if reduction == "mean" else loss, logits.dtype), (total,)
 
 
 def _counted(targets: Array, ignore_index: int) -> tuple[Array, Array, int]:
@@ -220,25 +276,44 @@ def _cross_entropy_backward(
     *,
     targets: Array,
     ignore_index: int,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
 ) -> Gradients:
-    """(softmax - one-hot) / count."""
+    """(softmax - target), times the upstream gradient, over the count for a mean."""
     logits, (total,) = inputs[0], extras
     rows = logits.reshape(-1, logits.shape[-1])
     kept, columns, count = _counted(targets, ignore_index)
     dlogits = rows - total
     np.exp(dlogits, out=dlogits)
-    dlogits[np.arange(rows.shape[0]), columns] -= 1.0
-    dlogits *= (kept * (float(g) / count)).astype(rows.dtype)[:, None]
+    dlogits[np.arange(rows.shape[0]), columns] -= 1.0 - label_smoothing
+    if label_smoothing:
+        dlogits -= label_smoothing / rows.shape[-1]
+    share = g.reshape(-1) if reduction == "none" else float(g)
+    share = share / count if reduction == "mean" else share
+    dlogits *= (kept * share).astype(rows.dtype, copy=False)[:, None]
     return (dlogits.reshape(logits.shape),)
 
 
-def _cross_entropy_composite(logits: Any, *, targets: Array, ignore_index: int) -> Any:
+def _cross_entropy_composite(
+    logits: Any,
+    *,
+    targets: Array,
+    ignore_index: int,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+) -> Any:
     kept, columns, count = _counted(targets, ignore_index)
     rows = np.reshape(logits, (-1, logits.shape[-1]))
     log_probs = rules.log_softmax(rows, axis=-1)
     index = (np.arange(columns.size), columns)
-    picked = rules.getitem(log_probs, index=index, shape=tuple(rows.shape))
-    return np.sum(picked * (kept * (-1.0 / count)))
+    aim = shape_rules.getitem(log_probs, index=index, shape=tuple(rows.shape))
+    if label_smoothing:
+        even = np.sum(log_probs, axis=-1) * (label_smoothing / rows.shape[-1])
+        aim = aim * (1.0 - label_smoothing) + even
+    nats = np.where(kept, -aim, 0.0)
+    if reduction == "none":
+        return np.reshape(nats, targets.shape)
+    return np.sum(nats) * (1.0 / count if reduction == "mean" else 1.0)
 
 
 cross_entropy = Fused(
@@ -274,7 +349,7 @@ def _embedding_backward(
 
 
 def _embedding_composite(table: Any, *, ids: Array) -> Any:
-    return rules.getitem(table, index=ids, shape=tuple(table.shape))
+    return shape_rules.getitem(table, index=ids, shape=tuple(table.shape))
 
 
 embedding = Fused("embedding", _embedding, _embedding_backward, _embedding_composite)

@@ -3,6 +3,8 @@
 A rule reads (g, y, inputs...): upstream gradient, output, inputs; an underscore marks what it
 does not need. Un-broadcasting, casting, shape checks and accumulation happen elsewhere, once.
 Rules are plain NumPy, so on Tensors they are themselves recorded and can be differentiated.
+Shapes and indices are in shape_rules.py, running products in scan_rules.py, Einstein's sums in
+einsum.py, and the hot operations in fused.py and attention.py.
 """
 
 from __future__ import annotations
@@ -14,6 +16,17 @@ import numpy as np
 
 from tinygrad_tf.engine.erf import erf_forward
 from tinygrad_tf.engine.graph import Op, column_sum
+from tinygrad_tf.engine.shape_rules import (  # noqa: F401  # the table goes on there
+    broadcast_to,
+    concatenate,
+    getitem,
+    pad,
+    reaches_once,
+    reshape,
+    roll,
+    scatter,
+    transpose,
+)
 
 TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 
@@ -43,13 +56,47 @@ power = Op("power", np.power, (_power_base, _power_exponent))
 
 # --- elementwise functions ---
 exp = Op("exp", np.exp, (lambda g, y, _x: g * y,))
+expm1 = Op("expm1", np.expm1, (lambda g, y, _x: g * (y + 1.0),))
 log = Op("log", np.log, (lambda g, _y, x: g / x,))
+log1p = Op("log1p", np.log1p, (lambda g, _y, x: g / (x + 1.0),))
 sqrt = Op("sqrt", np.sqrt, (lambda g, y, _x: g * 0.5 / y,))
+# The square root that norms and deviations take: at 0 its derivative is 0.
+root = Op("root", np.sqrt, (lambda g, y, _x: g * 0.5 / np.where(y == 0.0, np.inf, y),))
+sin = Op("sin", np.sin, (lambda g, _y, x: g * np.cos(x),))
+cos = Op("cos", np.cos, (lambda g, _y, x: -g * np.sin(x),))
+tan = Op("tan", np.tan, (lambda g, y, _x: g * (1.0 + y * y),))
+arcsin = Op("arcsin", np.arcsin, (lambda g, _y, x: g / np.sqrt(1.0 - x * x),))
+arccos = Op("arccos", np.arccos, (lambda g, _y, x: -g / np.sqrt(1.0 - x * x),))
+arctan = Op("arctan", np.arctan, (lambda g, _y, x: g / (1.0 + x * x),))
+arctan2 = Op(
+    "arctan2",
+    np.arctan2,
+    (
+        lambda g, _y, a, b: g * b / (a * a + b * b),
+        lambda g, _y, a, b: -g * a / (a * a + b * b),
+    ),
+)
+sinh = Op("sinh", np.sinh, (lambda g, _y, x: g * np.cosh(x),))
+cosh = Op("cosh", np.cosh, (lambda g, _y, x: g * np.sinh(x),))
 tanh = Op("tanh", np.tanh, (lambda g, y, _x: g * (1.0 - y * y),))
 erf = Op("erf", erf_forward, (lambda g, _y, x: g * (TWO_OVER_ROOT_PI * np.exp(-(x * x))),))
-relu = Op("relu", lambda x: np.maximum(x, 0), (lambda g, y, _x: g * (y > 0),))
 absolute = Op("absolute", np.absolute, (lambda g, _y, x: g * np.sign(x),))
-sign = Op("sign", np.sign, (lambda g, _y, x: g * 0.0,))
+# Flat wherever they are differentiable, and taken as flat where they are not.
+sign = Op("sign", np.sign, (lambda g, _y, _x: g * 0.0,))
+floor = Op("floor", np.floor, (lambda g, _y, _x: g * 0.0,))
+ceil = Op("ceil", np.ceil, (lambda g, _y, _x: g * 0.0,))
+trunc = Op("trunc", np.trunc, (lambda g, _y, _x: g * 0.0,))
+round = Op(
+    "round", lambda x, decimals: np.round(x, decimals), (lambda g, _y, _x, decimals: g * 0.0,)
+)
+
+
+def _masked(g: Any, keep: Any) -> Any:
+    """g where it is kept, else 0, even where g is infinite."""
+    # A product is many times as fast as a choice where the mask is irregular.
+    if g.size > 1024 and np.all(np.isfinite(g)):
+        return g * keep
+    return np.where(keep, g, 0.0)
 
 
 def _sigmoid(x: Any) -> Any:
@@ -58,23 +105,49 @@ def _sigmoid(x: Any) -> Any:
     return np.where(x >= 0, 1.0, small) / (1.0 + small)
 
 
-sigmoid = Op("sigmoid", _sigmoid, (lambda g, y, _x: g * (y * (1.0 - y)),))
+def _silu_rule(g: Any, _y: Any, x: Any) -> Any:
+    s = sigmoid(x)
+    return g * (s * (1.0 + x * (1.0 - s)))
 
-# At a tie both sides receive half, as in PyTorch.
+
+sigmoid = Op("sigmoid", _sigmoid, (lambda g, y, _x: g * (y * (1.0 - y)),))
+softplus = Op("softplus", lambda x: np.logaddexp(x, 0.0), (lambda g, _y, x: g * sigmoid(x),))
+logsigmoid = Op("logsigmoid", lambda x: -np.logaddexp(-x, 0.0), (lambda g, _y, x: g * sigmoid(-x),))
+silu = Op("silu", lambda x: x * _sigmoid(x), (_silu_rule,))
+relu = Op("relu", lambda x: np.maximum(x, 0), (lambda g, y, _x: _masked(g, y > 0),))
+leaky_relu = Op(
+    "leaky_relu",
+    lambda x, negative_slope: np.where(x > 0, x, x * negative_slope),
+    (lambda g, _y, x, negative_slope: np.where(x > 0, g, g * negative_slope),),
+)
+elu = Op(
+    "elu",
+    lambda x, alpha: np.where(x > 0, x, np.expm1(np.minimum(x, 0.0)) * alpha),
+    (lambda g, y, x, alpha: np.where(x > 0, g, g * (y + alpha)),),
+)
+
+
+# --- choices between two ---
+def _winner(g: Any, lost: Any, tied: Any) -> Any:
+    # At a tie both sides receive half, and beside a nan both receive all, as in PyTorch.
+    share = np.where(tied, g * 0.5, g) if np.any(tied) else g
+    return _masked(share, np.logical_not(lost))
+
+
 maximum = Op(
     "maximum",
     np.maximum,
     (
-        lambda g, _y, a, b: g * ((a > b) + 0.5 * (a == b)),
-        lambda g, _y, a, b: g * ((b > a) + 0.5 * (a == b)),
+        lambda g, _y, a, b: _winner(g, a < b, a == b),
+        lambda g, _y, a, b: _winner(g, b < a, a == b),
     ),
 )
 minimum = Op(
     "minimum",
     np.minimum,
     (
-        lambda g, _y, a, b: g * ((a < b) + 0.5 * (a == b)),
-        lambda g, _y, a, b: g * ((b < a) + 0.5 * (a == b)),
+        lambda g, _y, a, b: _winner(g, a > b, a == b),
+        lambda g, _y, a, b: _winner(g, b > a, a == b),
     ),
 )
 where = Op(
@@ -84,6 +157,27 @@ where = Op(
         None,
         lambda g, _y, c, _a, _b: np.where(c, g, 0.0),
         lambda g, _y, c, _a, _b: np.where(c, 0.0, g),
+    ),
+)
+
+
+def _between(x: Any, low: Any, high: Any) -> Any:
+    above = True if low is None else x >= low
+    return above if high is None else (x <= high) & above
+
+
+# A bound may be None; what lies on a bound still moves, and beyond it the bound does.
+clip = Op(
+    "clip",
+    np.clip,
+    (
+        lambda g, _y, x, low, high: _masked(g, _between(x, low, high)),
+        lambda g, _y, x, low, high: np.where(
+            (x < low) & (True if high is None else low < high), g, 0.0
+        ),
+        lambda g, _y, x, low, high: np.where(
+            (x > high) | (False if low is None else high < low), g, 0.0
+        ),
     ),
 )
 astype = Op("astype", lambda x, dtype: x.astype(dtype), (lambda g, _y, _x, dtype: g,))
@@ -109,29 +203,26 @@ def _sum(x: Any, axes: tuple[int, ...], keepdims: bool, shape: tuple[int, ...]) 
     return np.add.reduce(x, axis=axes, keepdims=bool(keepdims))  # type: ignore[call-overload]
 
 
-def _max(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    return np.max(x, axis=axes, keepdims=keepdims)
-
-
-def _max_rule(g: Any, y: Any, x: Any, *, axes: tuple[int, ...], keepdims: bool) -> Any:
-    # Entries that tie share the gradient equally; a maximum that is nan belongs to the nan.
+def _extreme_rule(g: Any, y: Any, x: Any, *, axes: tuple[int, ...], keepdims: bool) -> Any:
+    # Entries that tie share the gradient equally; an extreme that is nan belongs to the nan.
     top = _kept(y, axes, keepdims)
-    hit = (x == top) | (np.isnan(x) & np.isnan(top))
+    hit = ((x == top) | (np.isnan(x) & np.isnan(top))).astype(g.dtype)
     return _kept(g, axes, keepdims) * (hit / np.sum(hit, axis=axes, keepdims=True))
 
 
 sum = Op("sum", _sum, (_sum_rule,))
-max = Op("max", _max, (_max_rule,))
+max = Op("max", lambda x, axes, keepdims: np.max(x, axis=axes, keepdims=keepdims), (_extreme_rule,))
+min = Op("min", lambda x, axes, keepdims: np.min(x, axis=axes, keepdims=keepdims), (_extreme_rule,))
 
 
-# --- softmax and kin, along one axis ---
-def _peak(x: Any, axis: int) -> Any:
+# --- softmax and kin, along one axis or several ---
+def _peak(x: Any, axis: Any) -> Any:
     """The maximum, made finite: what a row of nothing but -inf is measured from."""
     top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
     return np.where(np.isfinite(top), top, 0.0).astype(top.dtype)
 
 
-def _softmax(x: Any, axis: int) -> Any:
+def _softmax(x: Any, axis: Any) -> Any:
     weights = np.exp(x - _peak(x, axis))
     total = np.add.reduce(weights, axis=axis, keepdims=True)
     # A row that is masked everywhere gives zeros, never nan.
@@ -139,27 +230,33 @@ def _softmax(x: Any, axis: int) -> Any:
     return weights
 
 
-def _logsumexp(x: Any, axis: int) -> Any:
+def _logsumexp(x: Any, axis: Any) -> Any:
     top = _peak(x, axis)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         return top + np.log(np.add.reduce(np.exp(x - top), axis=axis, keepdims=True))
 
 
-def _logsumexp_rule(g: Any, y: Any, x: Any, *, axis: int) -> Any:
+def _logsumexp_rule(g: Any, y: Any, x: Any, *, axis: Any) -> Any:
     return g * np.exp(x - np.where(np.isfinite(y), y, 0.0))
 
 
-def _softmax_rule(g: Any, y: Any, _x: Any, *, axis: int) -> Any:
+def _log_softmax(x: Any, axis: Any) -> Any:
+    total = _logsumexp(x, axis)
+    # A row of nothing but -inf stays that.
+    return x - np.where(np.isfinite(total), total, 0.0)
+
+
+def _softmax_rule(g: Any, y: Any, _x: Any, *, axis: Any) -> Any:
     return y * (g - np.sum(g * y, axis=axis, keepdims=True))
 
 
-def _log_softmax_rule(g: Any, y: Any, _x: Any, *, axis: int) -> Any:
+def _log_softmax_rule(g: Any, y: Any, _x: Any, *, axis: Any) -> Any:
     return g - np.exp(y) * np.sum(g, axis=axis, keepdims=True)
 
 
 softmax = Op("softmax", _softmax, (_softmax_rule,))
 logsumexp = Op("logsumexp", _logsumexp, (_logsumexp_rule,))  # keeps its axis, of length 1
-log_softmax = Op("log_softmax", lambda x, axis: x - _logsumexp(x, axis), (_log_softmax_rule,))
+log_softmax = Op("log_softmax", _log_softmax, (_log_softmax_rule,))
 
 
 # --- matrix multiplication ---
@@ -190,66 +287,3 @@ def _matmul_right(g: Any, _y: Any, a: Any, b: Any) -> Any:
 
 
 matmul = Op("matmul", _matmul, (_matmul_left, _matmul_right))
-
-
-# --- shape ---
-# The old shape comes as a parameter, so that the input itself need not be kept.
-reshape = Op(
-    "reshape",
-    lambda x, shape, old: np.reshape(x, shape),
-    (lambda g, _y, _x, shape, old: np.reshape(g, old),),
-)
-transpose = Op(
-    "transpose",
-    lambda x, axes: np.transpose(x, axes),
-    (lambda g, _y, _x, axes: np.transpose(g, np.argsort(axes)),),
-)
-broadcast_to = Op(
-    "broadcast_to", lambda x, shape: np.broadcast_to(x, shape), (lambda g, _y, _x, shape: g,)
-)
-
-
-def _concatenate_rule(
-    g: Any, _y: Any, *_inputs: Any, axis: int, ends: tuple[int, ...], which: int
-) -> Any:
-    start = ends[which - 1] if which else 0
-    return g[(slice(None),) * axis + (slice(start, ends[which]),)]
-
-
-concatenate = Op(
-    "concatenate",
-    lambda *xs, axis, ends: np.concatenate(xs, axis=axis),
-    (_concatenate_rule,),
-    variadic=True,
-)
-
-
-# --- indexing ---
-def is_basic(index: Any) -> bool:
-    """Whether an index reaches every entry at most once: ints, slices, None and Ellipsis."""
-    parts = index if isinstance(index, tuple) else (index,)
-    return all(
-        part is None
-        or part is Ellipsis
-        or isinstance(part, slice)
-        or (isinstance(part, int | np.integer) and not isinstance(part, bool | np.bool_))
-        for part in parts
-    )
-
-
-def _scatter(g: Any, index: Any, shape: tuple[int, ...]) -> Any:
-    out = np.zeros(shape, g.dtype)
-    if is_basic(index):
-        out[index] = g
-    else:
-        np.add.at(out, index, g)
-    return out
-
-
-def _getitem_rule(g: Any, _y: Any, _x: Any, *, index: Any, shape: tuple[int, ...]) -> Any:
-    return scatter(g, index=index, shape=shape)
-
-
-getitem = Op("getitem", lambda x, index, shape: x[index], (_getitem_rule,))
-# The transpose of getitem: its own derivative is getitem again.
-scatter = Op("scatter", _scatter, (lambda g, _y, _x, index, shape: g[index],))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,9 @@ class Tensor(Recorded):
             result, extras = op.forward(*arrays, **params), ()
         if type(result) is not np.ndarray:
             result = np.asarray(result)
+        if result.dtype == np.float64 and _is_widened(arrays):
+            narrow = [x.astype(np.float32) if _is_wide_number(x) else x for x in inputs]
+            return Tensor.record(op, *narrow, **params)
         if not mode.recording:
             return Tensor._of(result, None)
         parents = tuple([x.node if isinstance(x, Tensor) else None for x in inputs])
@@ -290,6 +293,26 @@ class Tensor(Recorded):
         """See `ops.var`."""
         return ops.var(self, axis, ddof, keepdims)
 
+    def std(self, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
+        """See `ops.std`."""
+        return ops.std(self, axis, ddof, keepdims)
+
+    def prod(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """See `ops.prod`."""
+        return ops.prod(self, axis, keepdims)
+
+    def cumsum(self, axis: int | None = None) -> Tensor:
+        """See `ops.cumsum`."""
+        return ops.cumsum(self, axis)
+
+    def cumprod(self, axis: int | None = None) -> Tensor:
+        """See `ops.cumprod`."""
+        return ops.cumprod(self, axis)
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """See `ops.min`."""
+        return ops.min(self, axis, keepdims)
+
     def max(self, axis: Any = None, keepdims: bool = False) -> Tensor:
         """See `ops.max`."""
         return ops.max(self, axis, keepdims)
@@ -297,6 +320,34 @@ class Tensor(Recorded):
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
         """See `ops.argmax`."""
         return ops.argmax(self, axis, keepdims)
+
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """See `ops.argmin`."""
+        return ops.argmin(self, axis, keepdims)
+
+    def argsort(self, axis: int = -1) -> Tensor:
+        """See `ops.argsort`."""
+        return ops.argsort(self, axis)
+
+    def clip(self, min: Any = None, max: Any = None) -> Tensor:
+        """See `ops.clip`."""
+        return ops.clip(self, min, max)
+
+    def dot(self, other: Any) -> Tensor:
+        """See `ops.dot`."""
+        return ops.dot(self, other)
+
+    def take(self, indices: Any, axis: int | None = None) -> Tensor:
+        """See `ops.take`."""
+        return ops.take(self, indices, axis)
+
+    def repeat(self, repeats: Any, axis: int | None = None) -> Tensor:
+        """See `ops.repeat`."""
+        return ops.repeat(self, repeats, axis)
+
+    def ravel(self) -> Tensor:
+        """See `ops.ravel`."""
+        return ops.ravel(self)
 
     def reshape(self, *shape: Any) -> Tensor:
         """See `ops.reshape`; the shape may be given as a tuple or one by one."""
@@ -350,6 +401,20 @@ class Tensor(Recorded):
     def softmax(self, axis: int = -1) -> Tensor:
         """See `ops.softmax`."""
         return ops.softmax(self, axis)
+
+
+def _is_wide_number(x: Any) -> bool:
+    """A float64 array or Tensor of shape ()."""
+    return isinstance(x, np.ndarray | Tensor) and x.ndim == 0 and x.dtype == np.float64
+
+
+def _is_widened(arrays: Sequence[Any]) -> bool:
+    """Whether nothing but single numbers made float64 of float32, which they must not."""
+    if len(arrays) == 1:
+        return False
+    kinds = {(x.dtype, x.ndim > 0) for x in arrays if isinstance(x, np.ndarray)}
+    wide, narrow = np.dtype(np.float64), np.dtype(np.float32)
+    return (narrow, True) in kinds and (wide, False) in kinds and (wide, True) not in kinds
 
 
 def _constant(x: Any) -> Any:
