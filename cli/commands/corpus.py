@@ -27,19 +27,24 @@ def command(chars: int | None, seed: int, json: bool) -> None:
     Its stories come from a grammar with known probabilities, so the least cross-entropy that any
     model can reach on them (the floor, in bits per character) is known exactly.
     """
-    from tinygrad_tf.corpus import DEFAULT_CHARS, generate
+    from tinygrad_tf.corpus import DEFAULT_CHARS, Floor, draw_stories
 
-    corpus = generate(chars or DEFAULT_CHARS, seed)
+    stories = draw_stories(chars or DEFAULT_CHARS, seed)
     if not json:
-        write_text(corpus.text)
+        for story, _ in stories:
+            write_text(story + "\n")
         return
-    floor = corpus.floor
+    count, written, nats, vocabulary = 0, 0, 0.0, {"\n"}
+    for story, cost in stories:
+        count, written, nats = count + 1, written + len(story) + 1, nats + cost
+        vocabulary |= set(story)
+    floor = Floor(count, written, nats)
     print_json(
         {
             "seed": seed,
             "stories": floor.stories,
             "chars": floor.chars,
-            "vocab_size": len(set(corpus.text)),
+            "vocab_size": len(vocabulary),
             "floor_nats": floor.nats,
             "floor_nats_per_char": floor.nats_per_char,
             "floor_bits_per_char": floor.bits_per_char,

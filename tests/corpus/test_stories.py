@@ -1,12 +1,13 @@
 """Drawing the corpus, its floor, and what is refused."""
 
 import hashlib
+import itertools
 import math
 import random
 
 import pytest
 
-from tinygrad_tf.corpus import Corpus, decided_spans, floor, generate, story_nats
+from tinygrad_tf.corpus import Corpus, decided_spans, draw_stories, floor, generate, story_nats
 from tinygrad_tf.corpus.world import GRAMMAR
 from tinygrad_tf.errors import InputError
 
@@ -162,3 +163,9 @@ def test_what_is_decided_costs_the_grammar_nothing(corpus: Corpus) -> None:
                     story_nats(story[: mention.start] + other + story[mention.end :])
                 checked += 1
     assert checked > 300
+
+
+def test_stories_come_one_by_one() -> None:
+    """Also of a corpus that would not fit into any memory."""
+    few = [text for text, _ in itertools.islice(draw_stories(10**15, seed=7), 5)]
+    assert tuple(few) == generate(chars=2000, seed=7).stories[:5]

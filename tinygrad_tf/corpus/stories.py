@@ -6,7 +6,7 @@ on a text is computed, not estimated: the floor of that text (Shannon 1948).
 
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -81,6 +81,12 @@ def generate(chars: int = DEFAULT_CHARS, seed: int = 0) -> Corpus:
     The same `seed` gives the same text on every platform and Python version. Raises InputError
     where `chars` is not a positive whole number or `seed` not a whole number from 0 up.
     """
+    drawn = list(draw_stories(chars, seed))
+    return Corpus(tuple(text for text, _ in drawn), tuple(nats for _, nats in drawn))
+
+
+def draw_stories(chars: int = DEFAULT_CHARS, seed: int = 0) -> Iterator[tuple[str, float]]:
+    """Yield the stories of `generate` one by one, each with its nats, in constant memory."""
     if isinstance(chars, bool) or not isinstance(chars, int) or chars < 1:
         raise InputError(
             f"a corpus of {chars} characters cannot be drawn",
@@ -88,14 +94,15 @@ def generate(chars: int = DEFAULT_CHARS, seed: int = 0) -> Corpus:
         )
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InputError(f"the seed is {seed}", "give a whole number from 0 up")
-    generator = random.Random(seed)
-    stories, nats, written = [], [], 0
+    return _draw_stories(chars, random.Random(seed))
+
+
+def _draw_stories(chars: int, generator: random.Random) -> Iterator[tuple[str, float]]:
+    written = 0
     while written < chars:
         story = GRAMMAR.draw(generator)
-        stories.append(story.text)
-        nats.append(story.nats)
+        yield story.text, story.nats
         written += len(story.text) + 1
-    return Corpus(tuple(stories), tuple(nats))
 
 
 def story_nats(story: str) -> float:
