@@ -44,7 +44,7 @@ def command(
     """Train a GPT on TEXT (files in UTF-8), or on the built-in corpus if none is given."""
     if json and quiet:
         raise click.UsageError("--json and --quiet cannot go together", ctx)
-    experiment = _experiment(ctx, resume, options)
+    experiment = _experiment(ctx, resume, options, dry_run=dry_run)
     plan = experiment.plan().as_json()
     if dry_run:
         print_json(plan) if json else answer("\n".join(plan_lines(plan)))
@@ -58,7 +58,9 @@ def command(
         _write_sample(run, quiet=quiet)
 
 
-def _experiment(ctx: click.Context, resume: Path | None, options: dict[str, Any]) -> "Experiment":
+def _experiment(
+    ctx: click.Context, resume: Path | None, options: dict[str, Any], *, dry_run: bool
+) -> "Experiment":
     """The experiment that the options describe, new or resumed."""
     if resume is not None:
         _refuse_fixed_options(ctx)
@@ -67,7 +69,7 @@ def _experiment(ctx: click.Context, resume: Path | None, options: dict[str, Any]
 
     if resume is not None:
         return Experiment.resume(resume, steps=options["steps"], time_limit=options["time_limit"])
-    return Experiment.create(TrainOptions(**options))
+    return Experiment.create(TrainOptions(**options), dry_run=dry_run)
 
 
 def _refuse_fixed_options(ctx: click.Context) -> None:

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 from dataclasses import fields
 
 import numpy as np
@@ -185,3 +186,43 @@ def test_the_embedded_corpus_has_a_floor_below_every_reference(tmp_path, monkeyp
     plan = Experiment.create(TrainOptions()).plan()
     known = plan.references
     assert 0 < known["floor"] < known["bigram"] < known["unigram"] < known["uniform"]
+
+
+def test_a_dry_run_tells_what_only_training_would_refuse(tmp_path, monkeypatch):
+    """A taken directory and too little memory do not keep the plan from being shown."""
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "file").write_text("x", encoding="utf-8")
+    monkeypatch.setattr("tinygrad_tf.train.experiment._free_memory", lambda: 1)
+    options = TrainOptions(out=tmp_path / "taken", steps=1)
+    with pytest.raises(InputError):
+        Experiment.create(options)
+    plan = Experiment.create(options, dry_run=True).plan()
+    assert any("GiB" in note for note in plan.notes)
+
+
+def test_a_model_too_large_leaves_the_run_that_it_would_replace(tmp_path, monkeypatch):
+    text = tmp_path / "text.txt"
+    text.write_text("abcdefgh\n" * 200, encoding="utf-8")
+    small = {"n_layer": 1, "n_head": 1, "n_embd": 8, "block_size": 8, "steps": 2, "batch_size": 2}
+    options = TrainOptions(texts=(text,), out=tmp_path / "run", force=True, **small)
+    list(Experiment.create(options).run())
+    before = (tmp_path / "run" / "model.safetensors").read_bytes()
+
+    def too_large(*_):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr("tinygrad_tf.train.experiment.GPT", too_large)
+    with pytest.raises(MemoryError):
+        list(Experiment.create(options).run())
+    assert (tmp_path / "run" / "model.safetensors").read_bytes() == before
+
+
+def test_a_changed_text_is_named_even_where_its_tokens_are_gone(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("abcdefgh\n" * 200, encoding="utf-8")
+    small = {"n_layer": 1, "n_head": 1, "n_embd": 8, "block_size": 8, "steps": 2, "batch_size": 2}
+    list(Experiment.create(TrainOptions(texts=(text,), out=tmp_path / "run", **small)).run())
+    shutil.rmtree(tmp_path / "run" / "data")
+    text.write_text("xyz\n" * 200, encoding="utf-8")
+    with pytest.raises(InputError, match=r"the text of .* has changed"):
+        Experiment.resume(tmp_path / "run", steps=4)

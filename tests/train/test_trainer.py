@@ -278,7 +278,7 @@ def test_an_evaluated_loss_that_is_not_finite_ends_it_before_it_is_saved():
     it = trainer(store=store, eval_every=3, checkpoint_every=3)
     with pytest.raises(FailedError, match=r"evaluated loss .*step 3 .*blocks\.0\.mlp"):
         run_until(it, 3, poison)
-    assert store.saved == [(0, False)]
+    assert store.saved == [(0, True)]
 
 
 def test_the_first_gradient_that_is_not_finite_ends_it_and_moves_nothing():

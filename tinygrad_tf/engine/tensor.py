@@ -30,6 +30,10 @@ class Tensor(Recorded):
         if isinstance(data, Tensor):
             data = data.data
         self.data: Array = np.asarray(data, dtype)
+        if self.data.dtype.kind not in "biufc":
+            raise TypeError(
+                f"a Tensor holds numbers, not {type(data).__name__} ({self.data.dtype})"
+            )
         self.node: Node | None = None
         if requires_grad:
             self.requires_grad = True

@@ -92,7 +92,7 @@ class GPT(Module):
         InputError for more positions than block_size.
         """
         ids = np.asarray(ids)
-        if ids.ndim != 2:
+        if ids.ndim != 2 or not ids.size:
             raise InputError(f"token ids of shape {ids.shape}", "give them as (batch, time)")
         start = cache[0].length if cache else 0
         end = start + ids.shape[1]

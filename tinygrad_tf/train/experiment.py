@@ -42,6 +42,7 @@ LONGEST_CONTEXT = 256
 # The training loss that is reported is that of about so many tokens, from all over the text.
 SAMPLE_TARGETS = 16_384
 EVALUATION_TOKENS = 8192
+MOST_MEMORY = 1 << 50
 
 
 class Experiment:
@@ -71,14 +72,15 @@ class Experiment:
 
     # --- making one ---
     @classmethod
-    def create(cls, options: TrainOptions) -> Experiment:
+    def create(cls, options: TrainOptions, *, dry_run: bool = False) -> Experiment:
         """A new run: reads and encodes the text, and writes nothing where the run will be.
 
-        Raises InputError for whatever is wrong with the options or the text.
+        Raises InputError for whatever is wrong with the options or the text; with `dry_run`, for
+        what only training needs, memory and a free directory, there is a note in the plan.
         """
         recipe = options.resolve()
         path = options.out or _free_path(Path("runs") / recipe.title())
-        if options.out is not None and not options.force:
+        if options.out is not None and not options.force and not dry_run:
             _require_free(path)
         source = text_source(recipe)
         tokenizer = new_tokenizer(recipe, source)
@@ -88,7 +90,12 @@ class Experiment:
             recipe, path, tokenizer, tokens, source.report.notes(), force=options.force
         )
         experiment._workspace = workspace
-        experiment._require_memory()
+        try:
+            experiment._require_memory()
+        except InputError as fault:
+            if not dry_run:
+                raise
+            experiment.notes.append(fault.what)
         return experiment
 
     @classmethod
@@ -126,6 +133,11 @@ class Experiment:
 
     def _require_memory(self) -> None:
         need, free = self.config.memory_bytes(self.recipe.batch_size), _free_memory()
+        if need > MOST_MEMORY:
+            raise InputError(
+                f"training needs about {need / 2**40:,.0f} TiB of memory",
+                "use a smaller --batch-size or model",
+            )
         if free is not None and need > free and not self.force:
             raise InputError(
                 f"training needs about {need / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free",
@@ -196,6 +208,8 @@ class Experiment:
         """Train, yielding what happens; the run's directory is made now if it is new."""
         directory = self._directory
         is_new = directory is None
+        # Made before anything is replaced: a model may be too large for this machine.
+        model = GPT(self.config, self.recipe.seed)
         if directory is None:
             directory = RunDirectory.create(
                 self.path, force=self.force, on_warning=self.notes.append
@@ -207,7 +221,7 @@ class Experiment:
                 self._furnish(directory)
             else:
                 self._keep_plan(directory)
-            self._trainer = self._make_trainer(directory)
+            self._trainer = self._make_trainer(directory, model)
             if self._stopping:
                 self._trainer.stop()
             for event in self._trainer.run():
@@ -256,9 +270,8 @@ class Experiment:
         config["tt"]["sha256"] = seal(config)
         directory.write_config(config)
 
-    def _make_trainer(self, directory: RunDirectory) -> Trainer:
+    def _make_trainer(self, directory: RunDirectory, model: GPT) -> Trainer:
         seed, block_size = self.recipe.seed, self.config.block_size
-        model = GPT(self.config, seed)
         store = RunStore(directory, self.tokens.text_sha256, self.tokenizer.sha256())
         rows = max(self.recipe.batch_size, EVALUATION_TOKENS // block_size)
         evaluate = partial(evaluation_batches, block_size=block_size, batch_size=rows)
@@ -307,6 +320,11 @@ def _count_documents(tokens: TokenSet) -> int:
 
 
 def _require_free(path: Path) -> None:
+    if path.is_file():
+        raise InputError(f"{path} is a file", "choose another --out, a directory")
+    is_run = any((path / name).exists() for name in ("config.json", "latest.json"))
+    if path.is_dir() and any(path.iterdir()) and not is_run:
+        raise InputError(f"{path} holds files that are no run of tt", "choose another --out")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise _taken(path)
 

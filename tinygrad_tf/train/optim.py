@@ -40,6 +40,11 @@ class AdamW:
             params = {str(i): p for i, p in enumerate(params)}
         if not params:
             raise InputError("there are no parameters to learn", "give a model's parameters()")
+        for name, value in (("lr", lr), ("eps", eps), ("weight_decay", weight_decay)):
+            if not 0.0 <= value < math.inf:
+                raise InputError(f"{name} is {value}", "give a finite number of at least 0")
+        if not all(0.0 <= beta < 1.0 for beta in betas):
+            raise InputError(f"betas are {betas}", "give two numbers from 0 up to below 1")
         self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
         self.steps = 0
         # Every parameter is in exactly one group, once: decayed if it is a matrix.

@@ -125,6 +125,8 @@ class Recipe:
         for name in ("batch_size", "threads"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}", "give at least 1")
+        if self.threads > 256:
+            raise InputError(f"threads is {self.threads}", "give about as many as there are cores")
 
     def as_dict(self) -> dict[str, Any]:
         """Every field by name, ready for JSON."""

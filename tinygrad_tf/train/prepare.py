@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tinygrad_tf import corpus
 from tinygrad_tf.errors import InputError
+from tinygrad_tf.storage.strict_json import read_json
 from tinygrad_tf.text.reading import FileSource, StringSource, TextSource
 from tinygrad_tf.text.tokenizers import ByteTokenizer, CharTokenizer, Tokenizer
 from tinygrad_tf.text.tokens import TokenSet, build_tokens, open_tokens
@@ -44,15 +45,23 @@ def reopen(path: Path, recipe: Recipe, source: TextSource, tokenizer: Tokenizer)
     """A run's token files; made again from the text where there are none."""
     folder = path / "data"
     if not (folder / "tokens.json").exists():
+        state = path / "trainer_state.json"
+        if state.exists():
+            _require_same_text(path, source, read_json(state).get("text_sha256"))
         return build(recipe, source, tokenizer, folder)
     tokens = open_tokens(folder, tokenizer)
-    if tokens.text_sha256 != source.report.sha256:
+    _require_same_text(path, source, tokens.text_sha256)
+    return tokens
+
+
+def _require_same_text(path: Path, source: TextSource, before: object) -> None:
+    now = source.report.sha256
+    if isinstance(before, str) and before != now:
         raise InputError(
             f"the text of {path} has changed since the run began "
-            f"(sha256 {source.report.sha256[:12]}, was {tokens.text_sha256[:12]})",
+            f"(sha256 {now[:12]}, was {before[:12]})",
             "restore the text, or start a new run with another --out",
         )
-    return tokens
 
 
 class Workspace:

@@ -66,6 +66,8 @@ class TrainConfig:
         for name in ("learning_rate", "min_lr", "weight_decay", "grad_clip"):
             fine = 0.0 <= getattr(self, name) < math.inf
             self._require(name, fine, "give a finite number of at least 0")
+        fine = self.min_lr <= self.learning_rate
+        self._require("min_lr", fine, f"give at most the peak rate, {self.learning_rate:g}")
         for name in ("beta1", "beta2"):
             self._require(name, 0.0 <= getattr(self, name) < 1.0, "give 0 up to, not including, 1")
         stop = self.early_stop
@@ -287,7 +289,7 @@ class Trainer:
         if p.rises >= RISES_BEFORE_WARNING and not p.warned:
             p.warned = True
             yield self._told(WarningEvent(p.step, self._overfitting(train_loss, val_loss)))
-        if improved and p.step:
+        if improved:
             yield from self._save(best=True)
 
     def _finite_mean(self, batches: BatchSource) -> float:
@@ -301,7 +303,7 @@ class Trainer:
 
     def _overfitting(self, train_loss: float, val_loss: float) -> str:
         p, kept = self.progress, ""
-        if p.best_step and self.store is not None:
+        if self.store is not None:
             kept = f"the best weights, of step {p.best_step} ({p.best_val_loss:.3f}), are kept; "
         return (
             f"over-fitting: the validation loss rose {p.rises} times in a row to {val_loss:.3f} "
