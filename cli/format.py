@@ -8,6 +8,11 @@ def count(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def counted(number: float, noun: str) -> str:
+    """A whole number of things: 1 step, 2 steps."""
+    return f"{count(number)} {noun}{'s' * (number != 1)}"
+
+
 def short(number: float) -> str:
     """A number in three digits and a prefix: 12.3 k, 7.94 T."""
     if not math.isfinite(number) or abs(number) < 1000:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from cli.format import clock, count, loss, short
+from cli.format import clock, count, counted, loss, short
 
 Event = Mapping[str, Any]
 POINTS = 2048  # so many losses are kept for the curve
@@ -16,16 +16,21 @@ class Progress:
         self.plan: Event = {}
         self.last_step: Event = {}
         self.last_eval: Event = {}
-        self.elapsed = 0.0
+        self.elapsed = 0.0  # seconds of all sittings: a resumed run counts on
+        self._begun: tuple[int, float] | None = None  # step and elapsed where this sitting began
         self.train: list[tuple[float, float]] = []
         self.validation: list[tuple[float, float]] = []
 
     def absorb(self, event: Event) -> None:
         """Take in one event."""
         self.elapsed = event.get("elapsed", self.elapsed)
+        if self._begun is None and "elapsed" in event:
+            step = event.get("step", 0)
+            # What a resumed run did before its first event is not told; a new one began at nothing.
+            self._begun = (step, self.elapsed) if step > 1 else (0, 0.0)
         match event["event"]:
             case "plan":
-                self.plan = event
+                self.plan, self._begun = event, None
             case "step":
                 self.last_step = event
                 self.train.append((event["step"], event["loss"]))
@@ -49,38 +54,63 @@ class Progress:
     @property
     def share(self) -> float:
         """How much of the run is done, by steps or by the time limit, 0 to 1."""
-        limit = self.plan.get("config", {}).get("time_limit")
         by_steps = self.step / self.steps if self.steps else 0.0
-        return min(1.0, max(by_steps, self.elapsed / limit if limit else 0.0))
+        by_time = self._sitting[1] / self._limit if self._limit else 0.0
+        return min(1.0, max(by_steps, by_time))
 
     @property
     def remaining(self) -> float:
-        """Seconds to go at the pace so far; infinite before there is a pace."""
-        return self.elapsed * (1 - self.share) / self.share if self.share else float("inf")
+        """Seconds to go at the pace of this sitting; infinite before there is a pace."""
+        done, seconds = self._sitting
+        by_steps = by_time = float("inf")
+        if self.steps and done:
+            by_steps = seconds / done * max(0, self.steps - self.step)
+        if self._limit and seconds:
+            by_time = max(0.0, self._limit - seconds)
+        return min(by_steps, by_time)
 
-    def status(self) -> str:
-        """Step, per cent, losses, speed, time gone and to go."""
+    @property
+    def _limit(self) -> float | None:
+        """The seconds that this sitting may last."""
+        limit: float | None = self.plan.get("config", {}).get("time_limit")
+        return limit
+
+    @property
+    def _sitting(self) -> tuple[int, float]:
+        """Steps and seconds of this sitting."""
+        step, elapsed = self._begun or (self.step, self.elapsed)
+        return self.step - step, self.elapsed - elapsed
+
+    def status(self, width: int | None = None) -> str:
+        """Step, per cent, losses, speed, time gone and to go.
+
+        Where that is more than `width` columns, the speed is left out, then the time gone.
+        """
         event, total = self.last_step, f"/{count(self.steps)}" if self.steps else ""
         parts = [f"step {count(self.step)}{total} {self.share:4.0%}"]
         if event:
             parts.append(f"loss {loss(event['loss'])}")
         if self.last_eval:
             parts.append(f"validation {loss(self.last_eval['val_loss'])}")
-        if event:
-            parts.append(f"{short(event['tokens_per_second'])} tokens/s")
-        return "  ".join([*parts, f"elapsed {clock(self.elapsed)}", f"ETA {clock(self.remaining)}"])
+        speed = [f"{short(event['tokens_per_second'])} tokens/s"] if event else []
+        gone, to_go = [f"elapsed {clock(self.elapsed)}"], [f"ETA {clock(self.remaining)}"]
+        choices = ([*speed, *gone, *to_go], [*gone, *to_go], to_go)
+        lines = ["  ".join([*parts, *choice]) for choice in choices]
+        return next((line for line in lines if width is None or len(line) <= width), lines[-1])
 
 
 def plan_lines(plan: Event) -> list[str]:
     """What is about to be done and what it will cost."""
     preset = f"preset {plan['preset']}, " if plan.get("preset") else ""
     steps = plan.get("config", {}).get("steps")
+    epochs = f"{plan['epochs']:.3g}"
+    share = f"{epochs} epoch{'s' * (epochs != '1')}"
     return [
-        f"model: {preset}{count(plan['params'])} parameters, "
+        f"model: {preset}{counted(plan['params'], 'parameter')}, "
         f"vocabulary {count(plan['vocab_size'])}",
-        f"text: {count(plan['tokens_train'])} tokens to train on, "
+        f"text: {counted(plan['tokens_train'], 'token')} to train on, "
         f"{count(plan['tokens_val'])} to validate on"
-        + (f"; {count(steps)} steps are {plan['epochs']:.3g} epochs" if steps else ""),
+        + (f"; {counted(steps, 'step')} {'is' if steps == 1 else 'are'} {share}" if steps else ""),
         f"cost: {short(plan['flops'])}FLOP, {short(plan['memory_bytes'])}B of memory",
         "to compare with, in nats per token: "
         + ", ".join(f"{name} {value:.3f}" for name, value in references(plan).items()),
@@ -107,7 +137,7 @@ def eval_line(event: Event) -> str:
 def done_line(event: Event) -> str:
     """The result of a run in one line."""
     why = "" if event["reason"] == "steps" else f" ({event['reason'].replace('-', ' ')})"
-    line = f"{count(event['steps'])} steps in {clock(event['elapsed'])}{why}"
+    line = f"{counted(event['steps'], 'step')} in {clock(event['elapsed'])}{why}"
     if event.get("val_loss") is not None:
         line += f": validation {loss(event['val_loss'])} nats per token"
     if event.get("val_bits_per_char") is not None:

@@ -1,5 +1,6 @@
 """Drawings of graphs: every node and edge is there, names and shapes, and nothing overlaps."""
 
+import errno
 import re
 import xml.etree.ElementTree as ElementTree
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinygrad_tf import Tensor, Value, draw, no_grad, ops
-from tinygrad_tf.errors import InputError
+from tinygrad_tf.errors import FailedError, InputError
 from tinygrad_tf.layout import layers, place
 from tinygrad_tf.models import GPT, GPTConfig
 
@@ -239,3 +240,18 @@ def test_a_tree_has_no_crossings(arity):
         for c, d, other in ends:
             if x == other and b < d:
                 assert a < c
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(FailedError, match=r"cannot write .*a\.svg: the disk is full"):
+        draw(Value(2.0) * 3).save(tmp_path / "a.svg")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_left_out_is_counted():
+    assert draw(Value(2.0).tanh(), max_nodes=1).notice.startswith("1 more node is not drawn")
+    assert draw(Value(2.0) * Value(3.0), max_nodes=1).notice.startswith("2 more nodes are not")

@@ -107,7 +107,8 @@ def test_precedence_is_pythons(text, x, y):
     [
         ("", "the expression is empty"),
         ("   ", "the expression is empty"),
-        ("tanh(w", "the parenthesis at column 1 is not closed; add )"),
+        ("tanh(w", "the parenthesis at column 5 is not closed; add )"),
+        ("max(w, (w)", "the parenthesis at column 4 is not closed"),
         ("((w)", "the parenthesis at column 1 is not closed"),
         ("w)", "the ) at column 2 closes nothing"),
         ("w*", "the expression ends after '*' at column 2"),

@@ -338,3 +338,13 @@ def test_an_op_without_parameters_needs_no_line_in_the_table() -> None:
     assert check_record(cube).proven
     row = check_record(wrong)
     assert not row.proven and {f.kind for f in row.failures} == {"value"}
+
+
+@pytest.mark.parametrize("result", [None, 2.0, np.ones(2)])
+def test_what_returns_no_tensor_is_refused(result: Any) -> None:
+    with pytest.raises(InputError, match="did not return a Tensor"):
+        gradcheck(lambda x: result, X)
+
+
+def test_one_entry_is_singular() -> None:
+    assert ": 1 entry, " in str(gradcheck(lambda x: x * x, np.array([0.5])))

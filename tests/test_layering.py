@@ -22,7 +22,7 @@ BELOW = {
     "scalar": {"errors", "reals"},
     "expression": {"errors", "scalar"},
     "layout": set(),
-    "drawing": {"errors", "scalar", "layout", "engine"},
+    "drawing": {"errors", "scalar", "layout", "engine", "storage"},
     "engine": {"errors"},
     "checking": {"errors", "engine", "checking"},
     "testing": {"engine", "checking"},

@@ -160,8 +160,11 @@ class Drawing:
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the format that the ending names: .svg, .html, .dot or .txt.
 
-        Raises InputError for another ending, or a file that exists unless `force`.
+        Raises InputError for another ending, or a file that exists unless `force`; FailedError
+        where it cannot be written, and then nothing is left behind.
         """
+        from tinygrad_tf.storage.atomic import write_atomically  # its package needs NumPy
+
         path = Path(path)
         check_target(path, force=force)
         match path.suffix.lower():
@@ -173,8 +176,7 @@ class Drawing:
                 text = self.dot()
             case _:
                 text = self.text() + "\n"
-        with path.open("w" if force else "x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        write_atomically(path, text.encode())
 
 
 def check_target(path: Path, *, force: bool = False) -> None:
@@ -232,7 +234,8 @@ def draw(
         title, facts = _describe(node, named.get(node))
         boxes.append(Box(title, facts, kept, not inputs, len(inputs) - len(kept)))
     left_out = len(order) - len(drawn)
-    notice = f"{left_out:,} more nodes are not drawn; max_nodes is {max_nodes}" if left_out else ""
+    more = "1 more node is" if left_out == 1 else f"{left_out:,} more nodes are"
+    notice = f"{more} not drawn; max_nodes is {max_nodes}" if left_out else ""
     return Drawing(tuple(boxes), tuple(drawn), notice)
 
 

@@ -16,7 +16,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tinygrad_tf.errors import InputError
@@ -190,6 +190,7 @@ class _Waiting:
 
     step: Step
     binds: int
+    opened: int = 0  # the column of the parenthesis
     commas: int = 0
 
 
@@ -226,7 +227,7 @@ class _Parser:
             raise InputError(f"the expression ends after {last.text!r} at column {last.column}")
         self._release(OPEN)
         if self.waiting:
-            column = self.waiting[-1].step.column
+            column = self.waiting[-1].opened
             raise InputError(f"the parenthesis at column {column} is not closed", "add )")
         return self.done
 
@@ -252,7 +253,7 @@ class _Parser:
                 )
             arity, apply = FUNCTIONS[function.text]
             step = Step(function.text, function.column, None, arity, apply)
-        self.waiting.append(_Waiting(step, OPEN))
+        self.waiting.append(_Waiting(step, OPEN, parenthesis.column))
 
     def _prefix(self, token: Token) -> None:
         if token.text == "(":
@@ -295,7 +296,7 @@ class _Parser:
                 f"the comma at column {token.column} stands in no function", "write 0.5, not 0,5"
             )
         inner = self.waiting.pop()
-        self.waiting.append(_Waiting(inner.step, OPEN, inner.commas + 1))
+        self.waiting.append(replace(inner, commas=inner.commas + 1))
         self.after = False
 
     def _close(self, token: Token) -> None:

@@ -68,6 +68,8 @@ def command(
     options["stop"] = tuple(text.replace("\\n", "\n") for text in stop)
     generator = TextGenerator.load(run, weights=weights)
 
+    # Texts that may hold newlines are kept apart by an empty line, texts of one line are not.
+    gap = "\n" if "\n" in options["stop"] else "\n\n"
     samples_written = []
     for number in range(samples):
         pieces = generator.stream(prompt, seed=seed + number, **options)
@@ -77,7 +79,7 @@ def command(
         write_text(prompt)
         for piece in pieces:
             write_text(piece)
-        write_text("\n" if number + 1 == samples else "\n\n")
+        write_text("\n" if number + 1 == samples else gap)
     if json:
         print_json({"run": str(run), "prompt": prompt, **options, "samples": samples_written})
 

@@ -60,6 +60,9 @@ def command(
 
     There are + - * / ** ( ) and exp, log, sin, cos, tanh, sigmoid, relu, max.
     """
+    if expression == "-h" and not values:  # without a value for h it is no expression
+        click.echo(ctx.get_help())
+        return
     from tinygrad_tf.drawing import check_target, draw
     from tinygrad_tf.errors import InputError
     from tinygrad_tf.expression import assignments, check, parse

@@ -1,6 +1,8 @@
 """`tt gradcheck`: are the engine's gradients right, is yours?"""
 
+import re
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ class Shape(click.ParamType):  # type: ignore[type-arg]
     """The shape of an array, such as 2,3; () is a single number."""
 
     name = "shape"
+    _PATTERN = re.compile(r"\d{1,18}(\s*,\s*\d{1,18})*\s*,?|\(\s*\)", re.ASCII)
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -32,10 +35,11 @@ class Shape(click.ParamType):  # type: ignore[type-arg]
         """The lengths that `value` spells."""
         if isinstance(value, tuple):
             return value
-        parts = [part for part in str(value).strip().strip("()").split(",") if part.strip()]
-        if not all(part.strip().isdecimal() and len(part) < 5 for part in parts):
+        text = str(value).strip()
+        inner = text[1:-1].strip() if text[:1] + text[-1:] == "()" else text
+        if not self._PATTERN.fullmatch(inner or text):
             self.fail(f"{value!r} is not a shape; write 2,3 or () for a number", param, ctx)
-        return tuple(int(part) for part in parts)
+        return tuple(int(part) for part in re.findall(r"\d+", inner))
 
 
 YOURS = "Your function"
@@ -125,7 +129,8 @@ def _check_table(json: bool) -> None:
                 answer("\n" + printable(str(failure), keep="\n"))
     if wrong:
         raise FailedError(
-            f"{len(wrong)} of {len(rows)} operations are not proven: "
+            f"{len(wrong)} of {len(rows)} operations "
+            f"{'is' if len(wrong) == 1 else 'are'} not proven: "
             f"{', '.join(row.op for row in wrong)}"
         )
 
@@ -200,15 +205,17 @@ def _check_yours(
     seed: int,
 ) -> None:
     from tinygrad_tf.checking import GradcheckError, gradcheck
-    from tinygrad_tf.checking.target import draw_inputs, importing_from, load
+    from tinygrad_tf.checking.target import MOST, draw_inputs, importing_from, load
     from tinygrad_tf.errors import FailedError, InputError, TinygradError
 
-    with importing_from(Path.cwd()):
+    stdout = sys.stdout
+    # What the user's code prints must not mix with the answer.
+    with importing_from(Path.cwd()), redirect_stdout(sys.stderr):
         f = load(target)
         if backward is not None and ":" not in backward:
             backward = f"{target.partition(':')[0]}:{backward}"
         by_hand = None if backward is None else load(backward)
-        inputs = draw_inputs(f, shapes, *bounds, seed)
+        inputs = draw_inputs(f, shapes, *bounds, seed, most=MOST[method])
         try:
             report = gradcheck(
                 f,
@@ -220,14 +227,20 @@ def _check_yours(
                 seed=seed,
             )
         except GradcheckError as failure:
-            if json:
-                print_json({"ok": False, **_error_json(failure)})
-            else:
-                answer(printable(str(failure), keep="\n"))
+            with redirect_stdout(stdout):
+                if json:
+                    print_json({"ok": False, **_error_json(failure)})
+                else:
+                    answer(printable(str(failure), keep="\n"))
             finding = failure.pattern or failure.what.partition(": ")[2]
             raise FailedError(f"gradcheck of {target} failed: {one_line(finding)}") from failure
         except TinygradError:
             raise
+        except SystemExit as leaving:
+            raise FailedError(
+                f"{target} raised SystemExit({leaving.code!r})",
+                "let it return its result instead of leaving",
+            ) from leaving
         except Exception as fault:  # whatever the user's function raises
             given = ", ".join(str(x.shape) for x in inputs)
             raise InputError(

@@ -7,14 +7,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.console import answer, has_glyphs, is_terminal, print_json, print_picture, say
+from cli.console import (
+    answer,
+    has_glyphs,
+    is_terminal,
+    print_json,
+    print_picture,
+    rich_console,
+    say,
+)
 from cli.options import GroupedCommand, RunPath, option
 
 if TYPE_CHECKING:
     from rich.console import Group
+    from rich.text import Text
 
     from cli.pictures.tables import Table
     from cli.run_summary import RunSummary
+
+WIDTH = 80  # of the curve, where the terminal is no narrower
 
 EXAMPLES = (
     "tt inspect runs/book",
@@ -41,8 +52,14 @@ def command(
     from cli.pictures.export import save as save_picture
     from cli.run_summary import RunSummary
 
-    def picture(*, ascii: bool = False) -> "Group":
-        return _picture(summary, curve_only=curve, log_x=log_x, ascii=ascii)
+    def picture(width: int = WIDTH, *, ascii: bool = False) -> "Group":
+        tables = [] if curve else _tables(summary)
+        return _picture(tables, losses(width, ascii=ascii))
+
+    def losses(width: int = WIDTH, *, ascii: bool = False) -> "Text":
+        from cli.pictures.training import losses
+
+        return losses(summary.progress, width=width, log_x=log_x, ascii=ascii)
 
     if save is not None:
         check_target(save, force=force)
@@ -50,7 +67,11 @@ def command(
     if json:
         print_json(summary.as_json())
     elif is_terminal(sys.stdout):
-        print_picture(picture(ascii=not has_glyphs(sys.stdout)))
+        width = min(WIDTH, rich_console(sys.stdout).width)
+        print_picture(picture(width, ascii=not has_glyphs(sys.stdout)))
+    elif curve:
+        lines = losses(ascii=not has_glyphs(sys.stdout)).plain.splitlines()
+        answer("\n".join(line.rstrip() for line in lines))
     else:
         answer("\n\n".join(table.tsv() for table in _tables(summary)))
     if save is not None:
@@ -74,13 +95,10 @@ def _tables(summary: "RunSummary") -> list["Table"]:
     ]
 
 
-def _picture(summary: "RunSummary", *, curve_only: bool, log_x: bool, ascii: bool) -> "Group":
+def _picture(tables: list["Table"], curve: "Text") -> "Group":
     """The tables, and the loss curve under them."""
     from rich.console import Group
     from rich.text import Text
 
-    from cli.pictures.training import losses
-
-    tables = [] if curve_only else _tables(summary)
     parts = [part for table in tables for part in (table, Text(""))]
-    return Group(*parts, losses(summary.progress, width=80, log_x=log_x, ascii=ascii))
+    return Group(*parts, curve)

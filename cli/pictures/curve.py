@@ -72,7 +72,7 @@ def curve(
 
     numbered = dict(zip((_place(tick, top, bottom, height) for tick in ticks), labels, strict=True))
     bar, dash = ("|", "-") if ascii else ("│", "╌")
-    picture = _legend(shown, left, ascii)
+    picture = _legend(shown, left, width, ascii)
     for row in range(height):
         picture.append(f"{numbered.get(row, ''):>{left}}{bar}", GUIDE_STYLE)
         picture.append_text(canvas.row(row, dash if row in guides else " ", GUIDE_STYLE))
@@ -151,12 +151,17 @@ def _guides(references: Sequence[Reference], row: Callable[[float], int]) -> dic
     return guides
 
 
-def _legend(shown: Sequence[tuple[Series, object]], left: int, ascii: bool) -> Text:
-    """The names of the series in their colours, and their last values."""
-    text = Text(" " * (left + 1), no_wrap=True)
+def _legend(shown: Sequence[tuple[Series, object]], left: int, width: int, ascii: bool) -> Text:
+    """The names of the series in their colours, and their last values, in lines of `width`."""
+    margin = " " * (left + 1)
+    text, used = Text(margin, no_wrap=True), len(margin)
     for line, _ in shown:
-        text.append(f"{line.mark if ascii else '●'} {line.name}", line.style)
-        text.append(f" {line.points[-1][1]:.3f}   ")
+        name, value = f"{line.mark if ascii else '●'} {line.name}", f" {line.points[-1][1]:.3f}"
+        if len(margin) < used > width - len(name + value):
+            text.append(f"\n{margin}")
+            used = len(margin)
+        text.append(name, line.style).append(f"{value}   ")
+        used += len(name + value) + 3
     return text.append("\n")
 
 

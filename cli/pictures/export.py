@@ -73,7 +73,13 @@ def check_target(path: Path, *, force: bool) -> None:
 def save(
     picture: RenderableType, path: Path, *, title: str, width: int = 100, force: bool = False
 ) -> None:
-    """Write `picture` to `path`, in the format that its ending names; same picture, same bytes."""
+    """Write `picture` to `path`, in the format that its ending names; same picture, same bytes.
+
+    Raises InputError as `check_target` does, FailedError where it cannot be written; then nothing
+    is left behind.
+    """
+    from tinygrad_tf.storage.atomic import write_atomically
+
     check_target(path, force=force)
     kind = path.suffix.lower()
     console = Console(
@@ -98,8 +104,7 @@ def save(
         )
     else:
         text = console.export_text()
-    with path.open("w" if force else "x", encoding="utf-8", newline="\n") as file:
-        file.write(text)
+    write_atomically(path, text.encode())
 
 
 def _identifier(title: str) -> str:

@@ -13,7 +13,7 @@ def training(
 ) -> Text:
     """The state of a run, `width` columns wide; `notice` is a last line under the curve."""
     picture = Text(no_wrap=True, overflow="ellipsis")
-    picture.append(progress.status() + "\n", "bold")
+    picture.append(progress.status(width) + "\n", "bold")
     picture.append_text(bar(progress.share, width, ascii=ascii)).append("\n")
     picture.append_text(
         losses(progress, width=width, height=height, x_end=progress.steps, ascii=ascii)

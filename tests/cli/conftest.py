@@ -129,7 +129,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> FakeLibrary:
 
     class Experiment:
         @staticmethod
-        def create(options: TrainOptions) -> FakeLibrary:
+        def create(options: TrainOptions, *, dry_run: bool = False) -> FakeLibrary:
             fake.created.append(asdict(options))
             return fake
 

@@ -1,5 +1,6 @@
 """Saved pictures need nothing but themselves."""
 
+import errno
 import re
 import xml.etree.ElementTree as ElementTree
 
@@ -8,7 +9,7 @@ import pytest
 from cli.pictures.curve import Series, curve
 from cli.pictures.export import save
 from cli.pictures.heatmap import heatmap
-from tinygrad_tf.errors import InputError
+from tinygrad_tf.errors import FailedError, InputError
 
 PICTURE = curve([Series("loss", [(0, 4.0), (100, 1.0)])], width=60)
 
@@ -56,3 +57,18 @@ def test_only_known_endings(tmp_path, name):
     with pytest.raises(InputError, match=r"\.svg, \.html, \.txt"):
         save(PICTURE, tmp_path / name, title="x")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_told_in_one_line_and_leaves_nothing(tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    path = tmp_path / "a.svg"
+    with pytest.raises(FailedError, match=r"cannot write .*a\.svg: the disk is full"):
+        save(PICTURE, path, title="x")
+    assert not list(tmp_path.iterdir())
+    path.write_text("mine", encoding="utf-8")
+    with pytest.raises(FailedError, match="nothing that was there is changed"):
+        save(PICTURE, path, title="x", force=True)
+    assert [p.read_text(encoding="utf-8") for p in tmp_path.iterdir()] == ["mine"]

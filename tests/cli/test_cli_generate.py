@@ -46,6 +46,12 @@ def test_samples_have_seeds_of_their_own_and_json_tells_them(tt, library):
     assert told["prompt"] == "x" and told["run"] == str(Path("r"))
 
 
+@pytest.mark.parametrize(("stop", "gap"), [((), "\n\n"), (("--stop", "\\n"), "\n")])
+def test_samples_of_one_line_stand_close_together(tt, library, stop, gap):
+    library.pieces = ("ann",)
+    assert tt("generate", "r", "--samples", "3", *stop).out == gap.join(["ann"] * 3) + "\n"
+
+
 def test_without_a_seed_runs_differ(tt, library):
     tt("generate", "r")
     tt("generate", "r")

@@ -103,7 +103,7 @@ def test_an_expression_may_begin_with_a_sign(tt, arguments, right):
     ("arguments", "said"),
     [
         ([], "missing argument 'EXPRESSION'"),
-        (["tanh(w"], "the parenthesis at column 1 is not closed"),
+        (["tanh(w"], "the parenthesis at column 5 is not closed"),
         (["tan(w)", "w=1"], "did you mean tanh?"),
         (["w*x", "w=1"], "no value for x; add x=1"),
         (["w", "w=1", "z=2"], "z is not in the expression"),
@@ -141,3 +141,9 @@ def test_json_has_every_gradient_of_a_large_graph(tt):
     told = json.loads(outcome.out)
     assert told["gradients"] == dict.fromkeys(names, 1.0) and len(told["nodes"]) == 799
     assert 0 < len(told["numeric"]) < 200
+
+
+def test_h_alone_asks_for_help(tt):
+    asked = tt("grad", "-h")
+    assert (asked.code, asked.out) == (0, tt("grad", "--help").out)
+    assert "-1" in tt("grad", "-h", "h=2").out.split()

@@ -10,7 +10,7 @@ from tinygrad_tf.engine.graph import Op
 
 MODULE = """
 import numpy as np
-from tinygrad_tf import ops
+from tinygrad_tf import Tensor, ops
 from tinygrad_tf.engine.graph import Op
 
 def forward(x):
@@ -34,6 +34,26 @@ def log(x):
 
 def stop(x):
     raise KeyboardInterrupt
+
+def leave(x):
+    raise SystemExit(0)
+
+def chatty(x):
+    print("hello")
+    return ops.tanh(x)
+
+def chatty_wrong(x):
+    print("hello")
+    return Tensor.record(flipped, x)
+
+def forgetful(x):
+    ops.tanh(x)
+
+def number(x):
+    return 2.0
+
+def array(x):
+    return np.sin(x.data)
 """
 
 
@@ -110,6 +130,14 @@ def test_a_wrong_one_exits_1_with_the_diagnosis(tt, here):
         (["their_ops:layer"], "raised ValueError"),
         (["their_ops:layer", "--shape", "2,3"], "takes 2 arrays"),
         (["their_ops:wave", "--shape", "2;3"], "is not a shape"),
+        (["their_ops:log", "--shape", "2,,3"], "is not a shape"),
+        (["their_ops:log", "--shape", "(2"], "is not a shape"),
+        (["their_ops:log", "--shape", "0"], "nothing to check"),
+        (["their_ops:log", "--shape", "20000"], "too many entries: 20,000, the limit is 10,000"),
+        (["their_ops:log", "--shape", "99999999999,99999999999"], "too many entries"),
+        (["their_ops:forgetful"], "forgetful did not return a Tensor, but None"),
+        (["their_ops:number"], "number did not return a Tensor, but a value of type float"),
+        (["their_ops:array"], "array did not return a Tensor, but a value of type ndarray"),
         (["their_ops:wave", "--backward", "nothing"], "no function 'nothing'"),
         (["their_ops:wave", "--backward", "wave_backward", "--order", "2"], "no second order"),
         (["their_ops:log"], "log is nan at output"),
@@ -127,3 +155,27 @@ def test_bad_input_exits_2_in_one_line(tt, here, arguments, what):
 def test_an_interrupt_is_an_interrupt(tt, here):
     outcome = tt("gradcheck", "their_ops:stop")
     assert (outcome.code, outcome.out) == (130, "")
+
+
+def test_a_function_that_leaves_is_told_in_one_line(tt, here):
+    outcome = tt("gradcheck", "their_ops:leave")
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (1, "", 1)
+    assert "their_ops:leave raised SystemExit(0)" in outcome.err
+
+
+@pytest.mark.parametrize(("name", "code"), [("chatty", 0), ("chatty_wrong", 1)])
+def test_what_your_function_prints_goes_to_stderr(tt, here, name, code):
+    outcome = tt("gradcheck", f"their_ops:{name}", "--json")
+    assert outcome.code == code and json.loads(outcome.out)["ok"] is (code == 0)
+    assert "hello" in outcome.err
+
+
+@pytest.mark.parametrize("shape", ["3", "3,", "(3,)", "( 1, 3 )", "()"])
+def test_shapes_are_written_as_python_does(tt, here, shape):
+    assert tt("gradcheck", "their_ops:softsign", "--shape", shape).code == 0
+
+
+def test_large_inputs_go_by_directions(tt, here):
+    arguments = ("their_ops:softsign", "--shape", "20000")
+    assert "--method directional" in tt("gradcheck", *arguments).err
+    assert tt("gradcheck", *arguments, "--method", "directional").code == 0

@@ -118,3 +118,23 @@ def test_the_corpus_prints_raw_and_its_floor_as_json(tt):
     assert tt("corpus", "--chars", "2000", "--seed", "4").out != text
     told = json.loads(tt("corpus", "--chars", "2000", "--seed", "3", "--json").out)
     assert 0.05 < told["floor_bits_per_char"] < 2 and told["chars"] == len(text)
+
+
+def test_the_curve_is_drawn_into_a_pipe_as_plain_text(tt, run):
+    outcome = tt("inspect", str(run), "--curve")
+    lines = outcome.out.splitlines()
+    assert outcome.code == 0 and "● training loss 3.000" in lines[0] and "\x1b" not in outcome.out
+    assert re.search("[⠀-⣿]", outcome.out) and "c_attn" not in outcome.out
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_the_curve_fits_the_terminal(tt, run, monkeypatch, columns):
+    screen = Terminal()
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(sys, "stdout", screen)
+    assert tt("inspect", str(run), "--curve").code == 0
+    lines = screen.getvalue().splitlines()
+    assert columns - 10 < max(map(len, lines)) <= columns
+    assert "validation loss 3.100" in screen.getvalue()

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from cli.format import clock
 from cli.interrupts import graceful_interrupt
-from cli.progress import Progress
+from cli.pictures.training import training
+from cli.progress import Progress, done_line, plan_lines
 from cli.train_options import TRAIN_OPTIONS
 from cli.views import STOPPING, JsonView, LiveView, PlainView, QuietView, choose_view
 
@@ -182,10 +184,53 @@ def test_progress_counts_by_steps_or_by_time(events):
     progress = Progress()
     assert progress.share == 0 and progress.remaining == float("inf")
     progress.absorb(events.plan(config={"steps": 100, "time_limit": 10.0}))
+    progress.absorb(events.step(1, 3.0))
     progress.absorb(events.step(10, 3.0))  # after 5 seconds
     assert progress.share == 0.5 and progress.remaining == 5.0
+    progress = Progress()
     progress.absorb(events.plan(config={"steps": 100, "time_limit": None}))
+    progress.absorb(events.step(1, 3.0))
+    progress.absorb(events.step(10, 3.0))
     assert progress.share == 0.1 and progress.remaining == pytest.approx(45.0)
+
+
+def test_a_resumed_run_counts_the_time_of_this_sitting(events):
+    progress = Progress()
+    progress.absorb(events.plan(config={"steps": 4000, "time_limit": 10.0}))
+    progress.absorb(events.eval(400, 3.0))  # after 200 seconds, in earlier sittings
+    assert (progress.share, progress.remaining) == (0.1, float("inf"))
+    progress.absorb(events.step(408, 3.0))  # 4 seconds later
+    assert (progress.share, progress.remaining) == (0.4, 6.0)
+    assert "elapsed 3:24  ETA 0:06" in progress.status()
+    without_limit = Progress()
+    without_limit.absorb(events.plan(config={"steps": 500, "time_limit": None}))
+    without_limit.absorb(events.step(400, 3.0))
+    without_limit.absorb(events.step(410, 3.0) | {"elapsed": 201.0})  # now ten steps a second
+    assert without_limit.remaining == pytest.approx(9.0)
+
+
+def test_the_narrow_status_keeps_the_time_to_go(events):
+    progress = Progress()
+    progress.absorb(events.plan(config={"steps": 400_000, "time_limit": None}))
+    for event in (events.step(1, 4.0), events.step(123_456, 2.5), events.eval(123_456, 2.6)):
+        progress.absorb(event)
+    full = progress.status()
+    assert progress.status(len(full)) == full and "tokens/s" in full and "elapsed" in full
+    narrow = progress.status(len(full) - 1)
+    assert "tokens/s" not in narrow and "elapsed" in narrow and "ETA" in narrow
+    assert "elapsed" not in progress.status(len(narrow) - 1)
+    for width in (80, 100):
+        line = training(progress, width=width).plain.splitlines()[0]
+        assert len(line) <= width and line.endswith(f"ETA {clock(progress.remaining)}")
+
+
+def test_one_is_singular(events):
+    plan = events.plan(params=1, tokens_train=1, tokens_val=2, epochs=1.0, config={"steps": 1})
+    lines = "\n".join(plan_lines(plan))
+    assert "1 parameter," in lines and "1 token to train on, 2 to validate" in lines
+    assert "1 step is 1 epoch\n" in lines
+    assert "4 steps are 1.53 epochs" in "\n".join(plan_lines(events.plan()))
+    assert done_line(events.done(1)).startswith("1 step in ")
 
 
 def test_progress_keeps_a_long_run_short(events):

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import random
+import shlex
 import shutil
 import subprocess
 import sys
@@ -294,12 +295,97 @@ POINTERS = {
 @pytest.mark.parametrize("fault", POINTERS)
 def test_bad_pointer(run: RunDirectory, fault: str) -> None:
     save(run, 1)
+    before = contents(run.path)
+    (run.path / "latest.json").write_text(POINTERS[fault])
+    warned: list[str] = []
+    if "this program knows" in fault:
+        with pytest.raises(InputError, match=fault):
+            RunDirectory.open(run.path)
+        assert (run.path / "checkpoints" / "000001").is_dir()
+        return
+    assert check(RunDirectory.open(run.path, on_warning=warned.append)) == 1
+    assert len(warned) == 1
+    assert "latest.json" in warned[0]
+    assert fault in warned[0]
+    assert contents(run.path) == before
+
+    shutil.rmtree(run.path / "checkpoints")
     (run.path / "latest.json").write_text(POINTERS[fault])
     with pytest.raises(InputError) as caught:
         RunDirectory.open(run.path)
     assert "latest.json" in caught.value.what
     assert fault in caught.value.what
-    assert (run.path / "checkpoints" / "000001").is_dir()
+
+
+@pytest.mark.parametrize("damage", [truncate, empty, Path.unlink])
+def test_a_lost_pointer_is_rebuilt(run: RunDirectory, damage: Callable[[Path], None]) -> None:
+    for step in (1, 2, 3, 4):
+        save(run, step, best=step == 2)
+    before = contents(run.path)
+    damage(run.path / "latest.json")
+    warned: list[str] = []
+    again = RunDirectory.open(run.path, on_warning=warned.append)
+    assert again.checkpoint_steps() == {"latest": 4, "previous": 3, "best": 2}
+    assert contents(run.path) == before
+    (line,) = warned
+    assert "\n" not in line
+    assert line.endswith(
+        "step 4 is the latest checkpoint, step 3 the one before, the best is step 2"
+    )
+
+    damage(run.path / "latest.json")
+    with again.lock():  # as when training goes on with a run that is open already
+        save(again, 5)
+    again.on_warning = refuse_warning
+    assert again.checkpoint_steps() == {"latest": 5, "previous": 4, "best": 2}
+    assert len(warned) == 2
+    check_tidy(again)
+
+
+@pytest.mark.parametrize("damage", [truncate, empty, Path.unlink])
+@pytest.mark.parametrize("name", CHECKPOINT_FILES)
+def test_only_whole_checkpoints_are_pointed_to_again(
+    run: RunDirectory, damage: Callable[[Path], None], name: str
+) -> None:
+    directories = [save(run, step, best=step == 2) for step in (1, 2)]
+    damage(directories[1] / name)
+    (run.path / "latest.json").unlink()
+    shutil.rmtree(run.path / "best")
+    again = RunDirectory.open(run.path, on_warning=lambda _: None)
+    assert again.checkpoint_steps() == {"latest": 1}
+    assert check(again) == 1
+
+
+def test_a_state_without_a_step_is_no_whole_checkpoint(run: RunDirectory) -> None:
+    save(run, 1)
+    run.save_checkpoint(2, {}, {}, {"step": "2"})
+    (run.path / "latest.json").unlink()
+    assert RunDirectory.open(run.path, on_warning=lambda _: None).checkpoint_steps() == {
+        "latest": 1
+    }
+
+
+def test_the_last_of_a_step_saved_again_is_the_latest(run: RunDirectory) -> None:
+    for _ in range(5):  # the names are used in turn
+        directory = save(run, 5)
+        time.sleep(0.02)
+    (run.path / "latest.json").unlink()
+    RunDirectory.open(run.path, on_warning=lambda _: None)
+    kept = json.loads((run.path / "latest.json").read_text())
+    assert run.path / kept["latest"]["dir"] == directory
+
+
+def test_a_pointer_is_rebuilt_in_memory_while_another_process_writes(run: RunDirectory) -> None:
+    save(run, 1)
+    save(run, 2)
+    (run.path / "latest.json").unlink()
+    warned: list[str] = []
+    with RunLock(run.path):
+        reader = RunDirectory.open(run.path, on_warning=warned.append)
+        assert check(reader) == 2
+        assert not (run.path / "latest.json").exists()
+    assert len(warned) == 1
+    assert reader.checkpoint_steps() == {"latest": 2, "previous": 1}
 
 
 @pytest.mark.parametrize(
@@ -439,8 +525,49 @@ def test_full_disk_says_what_is_intact(run: RunDirectory, monkeypatch: pytest.Mo
         save(run, 500)
     assert "checkpoints/000500: the disk is full" in caught.value.what.replace("\\", "/")
     assert "step 400 is intact" in caught.value.what
+    path = shlex.quote(run.path.as_posix())
+    assert caught.value.next == (f"free some space, then go on with: tt train-gpt --resume {path}")
     assert caught.value.exit_code == 1
     assert contents(run.path) == before
+
+
+def test_full_disk_at_the_first_checkpoint_and_at_the_pointer(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.fsync
+    for free, told in ((0, "checkpoints/000001: the disk is full (nothing had been saved yet)"),
+                       (5, "latest.json: the disk is full")):  # fmt: skip
+        left = [free]
+
+        def fsync(descriptor: int, left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] < 0:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            real(descriptor)
+
+        with monkeypatch.context() as patch, pytest.raises(FailedError) as caught:
+            patch.setattr(os, "fsync", fsync)
+            save(run, 1)
+        assert told in caught.value.what.replace("\\", "/")
+        assert "then go on with: tt train-gpt --resume " in caught.value.next
+
+
+@pytest.mark.parametrize("name", [*CHECKPOINT_FILES, "best/model.safetensors", "best/config.json"])
+def test_a_directory_in_the_way(run: RunDirectory, name: str) -> None:
+    save(run, 1, best=True)
+    (run.path / name).unlink()
+    (run.path / name).mkdir()
+    with pytest.raises(FailedError) as caught:
+        save(run, 2, best=True)
+    assert caught.value.what == (
+        f"cannot write {run.path / name}: a directory has that name "
+        "(the checkpoint of step 2 is saved)"
+    )
+    assert caught.value.next.startswith("move it away, then go on with: tt train-gpt --resume ")
+    (run.path / name).rmdir()
+    again = RunDirectory.open(run.path, on_warning=refuse_warning)
+    assert check(again) == 2
+    check_tidy(again)
 
 
 # Metrics
@@ -613,7 +740,9 @@ def try_every_call(
     for number in range(1, calls + 1, stride):
         status = attempt(number, act)
         assert status in (0, 1, 9)
-        run = RunDirectory.open(tmp_path / str(number), on_warning=refuse_warning)
+        # A first checkpoint whose pointer was not written is found, which is told.
+        tell = refuse_warning if olds else (lambda _: None)
+        run = RunDirectory.open(tmp_path / str(number), on_warning=tell)
         steps = run.checkpoint_steps()
         saved = steps != olds
         if steps:

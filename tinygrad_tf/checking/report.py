@@ -76,8 +76,9 @@ class Report:
 
     def __str__(self) -> str:
         second = "" if self.worst_second is None else f", of second order {self.worst_second:.1e}"
+        noun = "entry" if self.entries == 1 else "entries"
         head = (
-            f"gradcheck passed: {self.function}: {self.entries} entries, "
+            f"gradcheck passed: {self.function}: {self.entries} {noun}, "
             f"worst error {self.worst:.1e}{second}, method={self.method}"
         )
         lines = [f"  ill-conditioned: {text}" for text in self.ill_conditioned]

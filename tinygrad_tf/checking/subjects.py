@@ -112,7 +112,14 @@ class TensorFunction:
     def value(self, arrays: Sequence[Array]) -> Array:
         """See `Subject`."""
         with no_grad():
-            return _output(self.call(*self.fill([Tensor(x) for x in arrays])))
+            result = self.call(*self.fill([Tensor(x) for x in arrays]))
+        if not isinstance(result, Tensor | tuple | list):
+            kind = "None" if result is None else f"a value of type {type(result).__name__}"
+            raise InputError(
+                f"{self.name} did not return a Tensor, but {kind}",
+                "compute with Tensors, or give --backward (backward=) where it is plain NumPy",
+            )
+        return _output(result)
 
     def gradients(
         self, arrays: Sequence[Array], up: Array, between: Callable[[], Any] = _nothing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +21,8 @@ from tinygrad_tf.errors import InputError
 
 Array = npt.NDArray[Any]
 SHAPE = (2, 3)  # of inputs of which nothing is said
+# Entries that each method can measure in reasonable time: all of them one by one, or together.
+MOST = {"central": 10_000, "complex": 10_000, "directional": 1_000_000}
 CELLS = 64  # a range is cut into at least so many parts
 
 
@@ -88,30 +91,41 @@ def draw_inputs(
     low: float = -2.0,
     high: float = 2.0,
     seed: int = 0,
+    *,
+    most: int = MOST["central"],
 ) -> list[Array]:
     """Small arrays for the parameters of f, entries strictly between low and high.
 
     One array for each parameter without a default (for each input, if f is an op), of shape (2, 3),
     or of the shapes given, in their order. No two entries are equal, and from -2 to 2 none is 0.
-    Raises InputError where shapes and parameters do not match.
+    Raises InputError where shapes and parameters do not match, and where they have no entries
+    or more than `most` together.
     """
     if not -np.inf < low < high < np.inf:
         raise InputError(
             f"the range from {low:g} to {high:g} holds no numbers", "give the lower end first"
         )
-    least, most = _arity(f)
+    least, greatest = _arity(f)
     chosen = list(shapes) or [SHAPE] * least
     if not chosen:
         raise InputError(f"{name_of(f)} has no parameters to draw", "say --shape once per argument")
-    if not least <= len(chosen) <= most:
+    if not least <= len(chosen) <= greatest:
         raise InputError(
-            f"{name_of(f)} takes {least} arrays; shapes given: {len(chosen)}",
+            f"{name_of(f)} takes {least} array{'s' * (least != 1)}; shapes given: {len(chosen)}",
             "give one --shape for each parameter",
         )
-    sizes = [int(np.prod(shape)) for shape in chosen]
-    cells = max(CELLS, sum(sizes))
+    sizes = [math.prod(shape) for shape in chosen]
+    total = sum(sizes)
+    if total == 0:
+        raise InputError("there is nothing to check: the inputs have no entries", "say --shape 2,3")
+    if total > most:
+        smaller = "give smaller shapes"
+        if most < MOST["directional"]:
+            smaller += ", or --method directional"
+        raise InputError(f"too many entries: {total:,}, the limit is {most:,}", smaller)
+    cells = max(CELLS, total)
     rng = np.random.default_rng(seed)
-    places = (2 * rng.permutation(cells)[: sum(sizes)] + 1) / (2 * cells)
+    places = (2 * rng.permutation(cells)[:total] + 1) / (2 * cells)
     parts = np.split(low + (high - low) * places, np.cumsum(sizes)[:-1])
     return [part.reshape(shape) for part, shape in zip(parts, chosen, strict=True)]
 

@@ -18,28 +18,42 @@ Content = bytes | Iterable[bytes | memoryview]
 
 _TEMPORARY = re.compile(r".+\.tmp-\d+-[0-9a-f]{8}")
 _RENAME_RETRIES = 7 if os.name == "nt" else 0
-_AGAIN = "then run the command again"
+AGAIN = "then run the command again"
 _FAULTS = {
-    "ENOSPC": ("the disk is full", f"free some space, {_AGAIN}"),
-    "EDQUOT": ("your disk quota is used up", f"free some space, {_AGAIN}"),
-    "EFBIG": ("the file would be larger than is allowed here", f"raise the limit, {_AGAIN}"),
+    "ENOSPC": ("the disk is full", "free some space, {again}"),
+    "EDQUOT": ("your disk quota is used up", "free some space, {again}"),
+    "EFBIG": ("the file would be larger than is allowed here", "raise the limit, {again}"),
     "EACCES": ("permission denied", "choose a directory that you may write to"),
     "EPERM": ("permission denied", "choose a directory that you may write to"),
     "EROFS": ("the file system is read-only", "choose a directory that you may write to"),
-    "ENOENT": ("its directory does not exist", f"make it, {_AGAIN}"),
+    "ENOENT": ("its directory does not exist", "make it, {again}"),
+    "EISDIR": ("a directory has that name", "move it away, {again}"),
     "ENAMETOOLONG": ("its name is too long", "choose a shorter one"),
 }
 
 
 @contextmanager
-def writing(path: PathLike, intact: str = "nothing that was there is changed") -> Iterator[None]:
-    """Turn an OSError inside into a FailedError: what, why, what is `intact`, what to do."""
+def writing(
+    path: PathLike, intact: str = "nothing that was there is changed", *, again: str = AGAIN
+) -> Iterator[None]:
+    """Turn an OSError inside into a FailedError: what, why, what is `intact`, what to do.
+
+    `again` says how to try once more after that.
+    """
     try:
         yield
     except OSError as error:
         name = errno.errorcode.get(error.errno or 0, "")
-        why, remedy = _FAULTS.get(name, (error.strerror or str(error), f"mend that, {_AGAIN}"))
+        why, remedy = _FAULTS.get(name, (error.strerror or str(error), "mend that, {again}"))
+        remedy = remedy.replace("{again}", again)
         raise FailedError(f"cannot write {os.fspath(path)}: {why} ({intact})", remedy) from error
+
+
+def in_short(error: OSError) -> str:
+    """Say of which file an error speaks and why, without the system's number."""
+    path = error.filename2 or error.filename
+    why = error.strerror or str(error)
+    return why if path is None else f"{path}: {why}"
 
 
 @contextmanager
@@ -54,7 +68,7 @@ def reading(path: PathLike) -> Iterator[None]:
         raise InputError(f"cannot read {os.fspath(path)}: {why}", "check the path") from error
 
 
-def write_atomically(path: PathLike, content: Content) -> str:
+def write_atomically(path: PathLike, content: Content, *, again: str = AGAIN) -> str:
     """Put new content in a file's place in one step and return its sha256.
 
     `content` is bytes, or an iterable of pieces for what should not be held twice in memory.
@@ -63,7 +77,7 @@ def write_atomically(path: PathLike, content: Content) -> str:
     """
     path = Path(path)
     temporary = temporary_beside(path)
-    with writing(path):
+    with writing(path, again=again):
         try:
             digest = write_synced(temporary, content)
             replace(temporary, path)

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.storage.strict_json import read_json, write_json
+from tinygrad_tf.storage.atomic import AGAIN, reading
+from tinygrad_tf.storage.strict_json import json_object, write_json
 
 SCHEMA_VERSION = 1
 POINTER = "latest.json"
@@ -41,16 +42,38 @@ class Pointer:
         return [entry for entry in (self.latest, self.previous, self.best) if entry is not None]
 
 
-def write_pointer(path: Path, pointer: Pointer) -> None:
+class DamagedPointer(InputError):
+    """A pointer that says nothing, so that it may be made anew from the checkpoints."""
+
+
+class NewerSchema(InputError):
+    """A file of a newer version of this program: whole, but not to be understood here."""
+
+
+def write_pointer(path: Path, pointer: Pointer, *, again: str = AGAIN) -> None:
     """Move the pointer, in one step; raises FailedError, the old one is then intact."""
-    write_json(path, {"schema": SCHEMA_VERSION, **asdict(pointer)})
+    write_json(path, {"schema": SCHEMA_VERSION, **asdict(pointer)}, again=again)
 
 
 def read_pointer(path: Path) -> Pointer | None:
-    """Read the pointer, None where there is none yet; raises InputError for a damaged one."""
+    """Read the pointer, None where there is none.
+
+    Raises DamagedPointer, NewerSchema, or another InputError where the file cannot be read.
+    """
     if not path.exists():
         return None
-    record = read_json(path)
+    with reading(path):
+        raw = path.read_bytes()
+    try:
+        return _parse(path, raw)
+    except NewerSchema:
+        raise
+    except InputError as fault:
+        raise DamagedPointer(fault.what, fault.next) from fault
+
+
+def _parse(path: Path, raw: bytes) -> Pointer:
+    record = json_object(path, raw)
     check_schema(path, record.get("schema"))
     latest, previous, best = (
         _entry(path, role, record.get(role)) for role in ("latest", "previous", "best")
@@ -61,11 +84,11 @@ def read_pointer(path: Path) -> Pointer | None:
 
 
 def check_schema(path: Path, version: object) -> None:
-    """Raise InputError for a schema version that this program does not know."""
+    """Raise InputError for what is no schema version, NewerSchema for one not known here."""
     if type(version) is not int or version < 1:
         raise InputError(f"{path}: {version!r} is not a schema version", "restore it from a copy")
     if version > SCHEMA_VERSION:
-        raise InputError(
+        raise NewerSchema(
             f"{path} has schema version {version}, this program knows up to {SCHEMA_VERSION}",
             "update this program: a newer one wrote the run",
         )

@@ -10,8 +10,11 @@
 A checkpoint is written under a temporary name, forced to the disk and renamed; then the pointer
 moves, in one step. What follows (other names, removal of old checkpoints) is done again by the
 next one to open the run, where a crash cut it short. So a run is whole at every instant.
+A pointer that was lost or damaged is rebuilt from the checkpoints.
 """
 
+import errno
+import shlex
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -25,14 +28,13 @@ from tinygrad_tf.storage import atomic, strict_json
 from tinygrad_tf.storage.lock import LOCK_NAME, RunLock
 from tinygrad_tf.storage.pointer import (
     CHECKPOINT_FILES,
-    CHECKPOINT_NAME,
     POINTER,
     Entry,
     Pointer,
     check_schema,
-    read_pointer,
     write_pointer,
 )
+from tinygrad_tf.storage.rebuild import PointerFile, checkpoint_directories
 from tinygrad_tf.storage.safetensors import load_safetensors, serialise
 
 CONFIG, METRICS = "config.json", "metrics.jsonl"
@@ -64,6 +66,7 @@ class RunDirectory:
         self.on_warning = on_warning
         self._locked = False
         self._damaged: set[str] = set()
+        self._pointer_file = PointerFile(self.path)
 
     @classmethod
     def create(
@@ -113,7 +116,8 @@ class RunDirectory:
         """Open a run, or any directory with a config.json; mends what a crash left undone.
 
         Nothing is mended while another process is writing. Raises InputError where there is no
-        run, where its pointer is damaged, or where a newer version of this program wrote it.
+        run, where a newer version of this program wrote it, or where its pointer is damaged and
+        there is no whole checkpoint to rebuild it from.
         """
         run = cls(path, on_warning)
         with atomic.reading(run.path):
@@ -123,7 +127,7 @@ class RunDirectory:
                     fault = "is not a directory" if run.path.exists() else "does not exist"
                 raise InputError(f"{run.path} {fault}", "give the directory of a run")
             pointer = run._pointer()
-            if run._leftovers(pointer) or run._stale_names(pointer):
+            if run._pointer_file.is_rebuilt or run._leftovers(pointer) or run._stale_names(pointer):
                 with suppress(FailedError), run.lock(wait=0):
                     pass  # taking the lock mends the run
         return run
@@ -140,7 +144,10 @@ class RunDirectory:
         with RunLock(self.path, wait=wait):
             self._locked = True
             try:
-                self._tidy(self._pointer())
+                pointer = self._pointer()
+                if pointer is not None and self._pointer_file.is_rebuilt:
+                    write_pointer(self.path / POINTER, pointer)
+                self._tidy(pointer)
                 yield
             finally:
                 self._locked = False
@@ -190,21 +197,24 @@ class RunDirectory:
         """Save a checkpoint, make it the latest (and the best) one, and return its directory.
 
         Keeps the latest, the one before it and the best. Raises FailedError where it cannot be
-        written: the run is then as it was before. `state` comes back from JSON: its keys should
-        be strings, its sequences lists, its floats finite (InputError).
+        written: the run is then as it was before; or where a directory has the place of one of
+        its other names: the checkpoint is then saved. `state` comes back from JSON: its keys
+        should be strings, its sequences lists, its floats finite (InputError).
         """
         if step < 0:
             raise InputError(f"a checkpoint's step cannot be {step}", "count steps from 0")
         with self.lock():
             old = self._pointer()
-            intact = "there was none before"
+            again = f"then go on with: tt train-gpt --resume {shlex.quote(self.path.as_posix())}"
+            intact = "nothing had been saved yet"
             if old is not None:
                 intact = f"the checkpoint of step {old.latest.step} is intact"
-            with atomic.writing(self.path / f"checkpoints/{step:06d}", intact):
+            with atomic.writing(self.path / f"checkpoints/{step:06d}", intact, again=again):
                 entry = self._publish(step, model, optimizer, state)
             old_best = old.best if old is not None else None
             new = Pointer(entry, self._to_keep(old), entry if best else old_best)
-            write_pointer(self.path / POINTER, new)
+            write_pointer(self.path / POINTER, new, again=again)
+            self._require_no_directory_in_the_way(new, again)
             self._tidy(new, after_save=True)
             return self.path / entry.dir
 
@@ -332,7 +342,18 @@ class RunDirectory:
             for path in self._leftovers(pointer):
                 atomic.remove(path)
         except OSError as error:
-            self.on_warning(f"{self.path} is whole, but could not be tidied up: {error}")
+            self.on_warning(
+                f"{self.path} is whole, but could not be tidied up: {atomic.in_short(error)}"
+            )
+
+    def _require_no_directory_in_the_way(self, pointer: Pointer, again: str) -> None:
+        """Raise FailedError where other programs would never find the checkpoint just saved."""
+        for path, _ in self._names(pointer):
+            with atomic.writing(
+                path, f"the checkpoint of step {pointer.latest.step} is saved", again=again
+            ):
+                if path.is_dir():
+                    raise IsADirectoryError(errno.EISDIR, "Is a directory")
 
     def _names(self, pointer: Pointer | None) -> list[tuple[Path, Path]]:
         """Return each further name that a checkpoint's file should have, and that file."""
@@ -374,8 +395,7 @@ class RunDirectory:
         return leftovers
 
     def _checkpoints(self) -> list[Path]:
-        found = (self.path / "checkpoints").glob("*")
-        return [path for path in found if CHECKPOINT_NAME.fullmatch(path.name)]
+        return checkpoint_directories(self.path)
 
     # Replacing an earlier run
 
@@ -400,4 +420,4 @@ class RunDirectory:
                     folder.rmdir()  # where nobody put anything else
 
     def _pointer(self) -> Pointer | None:
-        return read_pointer(self.path / POINTER)
+        return self._pointer_file.read(self.on_warning)

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.storage.atomic import PathLike, check_sha256, reading, write_atomically
+from tinygrad_tf.storage.atomic import AGAIN, PathLike, check_sha256, reading, write_atomically
 
 
 def parse_json(raw: bytes) -> Any:
@@ -47,9 +47,9 @@ def to_json(value: object, *, indent: int | None = None) -> str:
         raise InputError(f"this cannot be stored as JSON: {error}") from error
 
 
-def write_json(path: PathLike, value: object) -> str:
+def write_json(path: PathLike, value: object, *, again: str = AGAIN) -> str:
     """Write a JSON file atomically and return its sha256; raises InputError, FailedError."""
-    return write_atomically(path, (to_json(value, indent=2) + "\n").encode("ascii"))
+    return write_atomically(path, (to_json(value, indent=2) + "\n").encode("ascii"), again=again)
 
 
 def read_json(path: PathLike, *, sha256: str | None = None) -> dict[str, Any]:
@@ -60,6 +60,14 @@ def read_json(path: PathLike, *, sha256: str | None = None) -> dict[str, Any]:
     path = Path(path)
     with reading(path):
         raw = path.read_bytes()
+    value = json_object(path, raw)
+    if sha256 is not None:
+        check_sha256(path, hashlib.sha256(raw).hexdigest(), sha256)
+    return value
+
+
+def json_object(path: Path, raw: bytes) -> dict[str, Any]:
+    """Parse the content of the file `path`; raises InputError where it is no JSON object."""
     try:
         value = parse_json(raw)
     except ValueError as error:
@@ -69,8 +77,6 @@ def read_json(path: PathLike, *, sha256: str | None = None) -> dict[str, Any]:
             f"{path} must hold a JSON object and holds a {type(value).__name__}",
             "restore or mend it",
         )
-    if sha256 is not None:
-        check_sha256(path, hashlib.sha256(raw).hexdigest(), sha256)
     return value
 
 
