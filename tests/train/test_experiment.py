@@ -176,7 +176,7 @@ def test_warnings_that_come_while_it_runs_are_told(tiny_options):
     told = []
     for event in experiment.run():
         if event.event == "step" and event.step == 1:
-            experiment.notes.append("the disk is nearly full")
+            experiment._news.append("the disk is nearly full")
         told += [event.message] if event.event == "warning" else []
     assert told == ["the disk is nearly full"]
 

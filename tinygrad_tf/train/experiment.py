@@ -68,7 +68,8 @@ class Experiment:
         self._directory: RunDirectory | None = None
         self._trainer: Trainer | None = None
         self._stopping = False
-        self._told = 0
+        # What the run directory had to say and nobody has been told yet.
+        self._news: list[str] = []
 
     # --- making one ---
     @classmethod
@@ -107,8 +108,8 @@ class Experiment:
         steps and time_limit replace those of the run. Raises InputError where the run is not
         whole, its text has changed, or there is nothing left to do.
         """
-        notes: list[str] = []
-        directory = RunDirectory.open(run_dir, on_warning=notes.append)
+        news: list[str] = []
+        directory = RunDirectory.open(run_dir, on_warning=news.append)
         block = intact_block(directory)
         recipe = Recipe.from_dict(block["experiment"])
         changed = {"steps": steps or recipe.training["steps"], "time_limit": time_limit}
@@ -120,9 +121,9 @@ class Experiment:
             directory.path,
             tokenizer,
             reopen(directory.path, recipe, source, tokenizer),
-            notes,
+            source.report.notes(),
         )
-        experiment._directory = directory
+        experiment._directory, experiment._news = directory, news
         done, planned = directory.checkpoint_steps().get("latest", 0), recipe.training["steps"]
         if done >= planned:
             raise InputError(
@@ -147,7 +148,6 @@ class Experiment:
     # --- the plan ---
     def plan(self) -> PlanEvent:
         """What will be trained, on what, and what the loss is to be compared with."""
-        self._told = len(self.notes)
         targets = self.tokens.train.targets
         per_step = self.recipe.batch_size * self.config.block_size * self.train_config.grad_accum
         if self.recipe.lines:
@@ -212,7 +212,7 @@ class Experiment:
         model = GPT(self.config, self.recipe.seed)
         if directory is None:
             directory = RunDirectory.create(
-                self.path, force=self.force, on_warning=self.notes.append
+                self.path, force=self.force, on_warning=self._news.append
             )
         with directory.lock():
             if is_new:
@@ -225,7 +225,7 @@ class Experiment:
             if self._stopping:
                 self._trainer.stop()
             for event in self._trainer.run():
-                yield from self._news(self._trainer.progress.step)
+                yield from self._warnings_of_the_run(self._trainer.progress.step)
                 yield event
 
     def stop(self) -> None:
@@ -234,10 +234,10 @@ class Experiment:
         if self._trainer is not None:
             self._trainer.stop()
 
-    def _news(self, step: int) -> Iterator[WarningEvent]:
-        """The notes that have come since this was last asked, or since the plan was told."""
-        news = self.notes[self._told :]
-        self._told += len(news)
+    def _warnings_of_the_run(self, step: int) -> Iterator[WarningEvent]:
+        """What the run directory has warned of since this was last asked."""
+        news = self._news[:]
+        self._news.clear()
         yield from (WarningEvent(step, note) for note in news)
 
     def _furnish(self, directory: RunDirectory) -> None:
