@@ -12,6 +12,8 @@ from tinygrad_tf import grad, no_grad
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models import GPT, GPTConfig
 from tinygrad_tf.models.sampling import generate_tokens
+from tinygrad_tf.train.batches import Batch
+from tinygrad_tf.train.parallel import Compute
 
 VARIANTS: list[dict[str, Any]] = [
     {},
@@ -118,13 +120,15 @@ def test_the_loss_is_mean_nats_over_targets_that_count() -> None:
     picked = np.take_along_axis(log_probs, np.maximum(targets, 0)[..., None], -1)[..., 0]
     expected = -picked[targets >= 0].mean()
     assert gpt.loss(ids, targets).item() == pytest.approx(expected, rel=1e-5)
-    total, count = gpt.evaluate(ids, targets)
-    assert count == np.sum(targets >= 0) and total == pytest.approx(expected * count, rel=1e-5)
+    batches = [Batch(ids, targets), Batch(ids, ids)]
+    everything = [expected] * np.sum(targets >= 0) + [gpt.loss(ids, ids).item()] * ids.size
+    assert Compute().mean_loss(gpt, batches) == pytest.approx(np.mean(everything), rel=1e-5)
 
 
 def test_evaluation_is_without_dropout() -> None:
     gpt, ids = make(dropout=0.5), some_ids(6)
-    assert gpt.evaluate(ids, ids) == gpt.evaluate(ids, ids) == make().evaluate(ids, ids)
+    evaluated = [Compute().mean_loss(model, [Batch(ids, ids)]) for model in (gpt, gpt, make())]
+    assert evaluated[0] == evaluated[1] == evaluated[2]
     assert gpt.loss(ids, ids).item() != gpt.loss(ids, ids).item()
 
 

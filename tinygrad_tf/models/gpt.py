@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tinygrad_tf.engine import ops
-from tinygrad_tf.engine.graph import no_grad
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.config import GPTConfig
@@ -150,17 +149,6 @@ class GPT(Module):
             rng=np.random.default_rng(seed),
         )
         return np.concatenate([ids, *(step[:, None] for step in steps)], axis=1)
-
-    @no_grad()
-    def evaluate(self, ids: Any, targets: Any) -> tuple[float, int]:
-        """The loss without dropout, in nats summed over the targets that count, and their count."""
-        training = self.training
-        self.eval()
-        try:
-            count = int(np.count_nonzero(np.asarray(targets) != IGNORE))
-            return self.loss(ids, targets).item() * count, count
-        finally:
-            self.train(training)
 
     def astype(self, dtype: Any) -> GPT:
         """Change every parameter to another dtype, in place; float64 is for checking gradients."""
