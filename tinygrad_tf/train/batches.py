@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinygrad_tf.errors import InputError
+from tinygrad_tf.models.gpt import IGNORE as IGNORE  # what the padding of a batch is filled with
 from tinygrad_tf.text.tokens import TokenFile, random_generator
-
-IGNORE = -1  # a target that counts in no loss
 
 _POOL = 64  # batches that documents of similar length are sought in: more pads less
 
