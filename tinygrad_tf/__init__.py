@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tinygrad_tf.engine.differentiate import grad
     from tinygrad_tf.engine.functional import hessian, hvp, jacobian, jvp, value_and_grad, vjp
     from tinygrad_tf.engine.graph import enable_grad, no_grad
+    from tinygrad_tf.engine.guard import detect_anomaly, unguarded
     from tinygrad_tf.engine.tensor import Tensor
     from tinygrad_tf.scalar import Value
 
@@ -18,6 +19,7 @@ __all__ = [
     "GradcheckError",
     "Tensor",
     "Value",
+    "detect_anomaly",
     "draw",
     "enable_grad",
     "grad",
@@ -28,6 +30,7 @@ __all__ = [
     "jvp",
     "no_grad",
     "ops",
+    "unguarded",
     "value_and_grad",
     "vjp",
 ]
@@ -38,6 +41,8 @@ _HOMES = {
     "grad": "tinygrad_tf.engine.differentiate",
     "no_grad": "tinygrad_tf.engine.graph",
     "enable_grad": "tinygrad_tf.engine.graph",
+    "detect_anomaly": "tinygrad_tf.engine.guard",
+    "unguarded": "tinygrad_tf.engine.guard",
     "ops": "tinygrad_tf.engine",
     "value_and_grad": "tinygrad_tf.engine.functional",
     "vjp": "tinygrad_tf.engine.functional",

@@ -8,6 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinygrad_tf import Tensor, grad, hessian, hvp, jacobian, jvp, ops, value_and_grad, vjp
+from tinygrad_tf.errors import InputError
+from tinygrad_tf.models import GPT, GPTConfig
+from tinygrad_tf.nn.module import Parameter
 
 RNG = np.random.default_rng(0)
 A = RNG.normal(size=(4, 4))
@@ -127,3 +130,172 @@ def test_misuse_is_named() -> None:
         vjp(smooth, X)[1](np.ones(3))
     with pytest.raises(TypeError, match=r"integers|int64"):
         value_and_grad(lambda x: x.sum())(np.arange(3))
+
+
+# --- trees, and the parameters of a model ---------------------------------------------------------
+def by_parts(p: Any) -> Any:
+    return ops.tanh(p["w"] @ p["both"][0]).sum() * p["both"][1]
+
+
+TREE = {"w": A, "both": [X, np.array(0.7)]}
+TREE_V = {"both": [V, np.array(-0.2)], "w": A.T.copy()}
+
+
+def test_gradients_are_built_as_the_arguments() -> None:
+    y, g = value_and_grad(by_parts)(TREE)
+    slope = 0.7 * (1 - np.tanh(A @ X) ** 2)
+    close(y, 0.7 * np.tanh(A @ X).sum())
+    close(g["w"], np.outer(slope, X))
+    close(g["both"][0], A.T @ slope)
+    close(g["both"][1], np.tanh(A @ X).sum())
+
+
+def test_products_of_trees_agree_with_those_of_one_flat_array() -> None:
+    def flat(z: Any) -> Any:
+        return by_parts({"w": z[:16].reshape(4, 4), "both": [z[16:20], z[20]]})
+
+    def joined(tree: Any) -> Any:
+        return np.concatenate([np.ravel(getattr(x, "data", x)) for x in tree])
+
+    z = joined([TREE["w"], *TREE["both"]])
+    v = joined([TREE_V["w"], *TREE_V["both"]])
+    expected = hvp(flat, [z], [v])[0].data
+    product = hvp(by_parts, [TREE], [TREE_V])[0]
+    close(Tensor(joined([product["w"], *product["both"]])), expected)
+    rows = hessian(by_parts)(TREE)
+    along = sum(
+        (rows["both"][0][part].data.reshape(4, -1) @ TREE_V[part].ravel() for part in ["w"]),
+        rows["both"][0]["both"][0].data @ V + rows["both"][0]["both"][1].data * -0.2,
+    )
+    close(product["both"][0], along)
+    close(jvp(by_parts, [TREE], [TREE_V])[1], jvp(flat, [z], [v])[1].data)
+
+
+def test_results_may_be_trees_too() -> None:
+    def pair(x: Any) -> Any:
+        return {"sin": ops.sin(x), "square": (x * x).sum()}
+
+    y, dy = jvp(pair, [X], [V])
+    close(y["square"], X @ X)
+    close(dy["sin"], np.cos(X) * V)
+    close(dy["square"], 2 * X @ V)
+    (g,) = vjp(pair, X)[1]({"square": 3.0, "sin": V})
+    close(g, np.cos(X) * V + 6 * X)
+    close(jacobian(pair)(X)["sin"], np.diag(np.cos(X)))
+    with pytest.raises(ValueError, match="not built of the same"):
+        vjp(pair, X)[1](V)
+    with pytest.raises(ValueError, match="f gives shape a dict"):
+        value_and_grad(pair)(X)
+
+
+def tiny_gpt(tie: bool) -> tuple[GPT, Any, Any]:
+    config = GPTConfig(
+        n_layer=2, n_head=2, n_embd=4, block_size=4, vocab_size=5, tie_weights=tie, bias=True
+    )
+    model, rng = GPT(config, seed=1), np.random.default_rng(2)
+    wide = {name: rng.normal(0, 0.4, p.shape) for name, p in model.named_parameters().items()}
+    ids = rng.integers(0, 5, (2, 4))
+
+    def loss(p: Any) -> Any:
+        with model.substituted(p):
+            return model.loss(ids, np.roll(ids, -1, 1))
+
+    return model, wide, loss
+
+
+@pytest.mark.parametrize("tie", [True, False])
+def test_the_whole_gpt_as_a_function_of_its_parameters(tie: bool) -> None:
+    model, p, loss = tiny_gpt(tie)
+    rng = np.random.default_rng(3)
+    v = {name: rng.normal(size=x.shape) for name, x in p.items()}
+    _, slope = value_and_grad(loss)(p)
+    product = hvp(loss, [p], [v])[0]
+    eps = 1e-6
+    up, down = ({n: p[n] + s * eps * v[n] for n in p} for s in (1, -1))
+    along = sum(float((slope[n].data * v[n]).sum()) for n in p)
+    assert along == pytest.approx((loss(up).item() - loss(down).item()) / (2 * eps), rel=1e-7)
+    ahead, behind = (value_and_grad(loss)(q)[1] for q in (up, down))
+    for n in p:
+        numeric = (ahead[n].data - behind[n].data) / (2 * eps)
+        np.testing.assert_allclose(product[n].data, numeric, atol=1e-8, rtol=1e-6)
+
+    def curvature(q: Any) -> Any:
+        product = hvp(loss, [q], [v])[0]
+        return sum(((product[n] * v[n]).sum() for n in q), Tensor(0.0))
+
+    third = sum(float((g.data * v[n]).sum()) for n, g in value_and_grad(curvature)(p)[1].items())
+    numeric = (curvature(up).item() - curvature(down).item()) / (2 * eps)
+    assert third == pytest.approx(numeric, rel=1e-5)
+    assert all(x.dtype == np.float32 for x in model.parameters())  # put back as they were
+
+
+def test_what_cannot_be_substituted_is_named() -> None:
+    model, p, _ = tiny_gpt(True)
+    with (
+        pytest.raises(InputError, match=r"wtf\.weight is no parameter"),
+        model.substituted({"wtf.weight": 1.0}),
+    ):
+        pass
+    with (
+        pytest.raises(InputError, match=r"ln_f\.bias is of shape \(4,\)"),
+        model.substituted({"ln_f.bias": np.ones(3)}),
+    ):
+        pass
+    with pytest.raises(KeyError), model.substituted(p):
+        raise KeyError
+    assert all(isinstance(x, Parameter) for x in model.named_parameters().values())
+    assert len(model.named_parameters()) == len(p)
+
+
+# --- against another library ----------------------------------------------------------------------
+PARTS: list[tuple[str, Any, Any]] = [
+    ("tanh", ops.tanh, lambda np, x: np.tanh(x)),
+    ("sin", ops.sin, lambda np, x: np.sin(x)),
+    ("exp", lambda x: ops.exp(x * 0.3), lambda np, x: np.exp(x * 0.3)),
+    ("square", lambda x: x * x, lambda np, x: x * x),
+    ("softmax", ops.softmax, lambda np, x: np.exp(x) / np.sum(np.exp(x), -1, keepdims=True)),
+    (
+        "norm",
+        lambda x: x / ops.sqrt((x * x).sum() + 1),
+        lambda np, x: x / np.sqrt((x * x).sum() + 1),
+    ),
+    ("matmul", lambda x: x @ x.T, lambda np, x: np.dot(x, x.T)),
+    ("cumulate", lambda x: ops.cumsum(x, -1), lambda np, x: np.cumsum(x, -1)),
+]
+
+
+@pytest.mark.reference
+@pytest.mark.filterwarnings("ignore:Output seems independent of input")
+@given(
+    st.lists(st.sampled_from(PARTS), min_size=1, max_size=3),
+    st.integers(1, 3),
+    st.integers(0, 2**32 - 1),
+)
+def test_jvp_hvp_and_hessian_equal_hips_autograd(parts: Any, n: int, seed: int) -> None:
+    autograd = pytest.importorskip("autograd")
+    hips = pytest.importorskip("autograd.numpy")
+    rng = np.random.default_rng(seed)
+    x, v, u = (rng.normal(size=(n, n)) for _ in range(3))
+
+    def ours(z: Any) -> Any:
+        for _, part, _ in parts:
+            z = part(z)
+        return z
+
+    def theirs(z: Any) -> Any:
+        for _, _, part in parts:
+            z = part(hips, z)
+        return z
+
+    def total(z: Any) -> Any:
+        return hips.sum(theirs(z) * u)
+
+    def near(a: Any, b: Any) -> None:
+        np.testing.assert_allclose(a.data, b, rtol=1e-9, atol=1e-9 * (1 + np.abs(b).max()))
+
+    near(ours(Tensor(x)), theirs(x))
+    j = autograd.jacobian(theirs)(x).reshape(n * n, n * n)
+    near(jvp(ours, [x], [v])[1], (j @ v.ravel()).reshape(n, n))
+    scalar = lambda z: (ours(z) * u).sum()  # noqa: E731
+    near(hvp(scalar, [x], [v])[0], autograd.hessian_vector_product(total)(x, v))
+    near(hessian(scalar)(x), autograd.hessian(total)(x))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tinygrad_tf import Tensor, ops
+from tinygrad_tf import Tensor, grad, ops
 
 
 @pytest.mark.parametrize("ids", [[4], [-1]])
@@ -95,3 +95,17 @@ def test_an_axis_named_twice_is_refused() -> None:
 def test_what_makes_no_sense_is_refused_with_a_reason(f: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         f(Tensor(np.ones((2, 2))))
+
+
+def test_assigning_to_a_tensor_says_what_to_write() -> None:
+    t = Tensor([1.0, 2.0])
+    with pytest.raises(TypeError, match=r"ops\.where\(mask, value, t\)"):
+        t[0] = 3.0
+
+
+def test_gradients_of_and_for_what_is_no_tensor() -> None:
+    x = Tensor([1.0], requires_grad=True)
+    with pytest.raises(TypeError, match="of a Tensor, not of float"):
+        grad(3.0, [x])
+    with pytest.raises(TypeError, match="for Tensors, not for ndarray"):
+        grad(x.sum(), [np.ones(1)])

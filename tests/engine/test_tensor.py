@@ -371,3 +371,11 @@ def test_a_tensor_that_is_one_number_does_not_widen_an_array(combine: Any) -> No
         assert (by_array.dtype, by_number.dtype) == (np.float32, np.float64)
     assert combine(number, Tensor(3.0)).dtype == np.float64
     assert combine(array, np.array([1.0, 2.0])).dtype == np.float64
+
+
+def test_small_courtesies_of_numbers_and_masks() -> None:
+    t = Tensor([1.5], requires_grad=True)
+    assert +t is t and f"{t:.3f}" == "1.500" and f"{t}" == repr(t)
+    mask = Tensor([True, False])
+    assert np.array_equal((np.array([True, True]) & mask).data, [True, False])
+    assert np.array_equal((mask ^ True).data, [False, True])

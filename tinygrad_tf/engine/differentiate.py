@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tinygrad_tf.engine.graph import Node, enable_grad, walk_back
+from tinygrad_tf.engine.graph import Node, enable_grad
 from tinygrad_tf.engine.tensor import Tensor
+from tinygrad_tf.engine.walk import walk_back
 
 Array = npt.NDArray[Any]
 
@@ -66,6 +67,8 @@ def grad(
 
 
 def _place(x: Tensor) -> Node:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"gradients are taken for Tensors, not for {type(x).__name__}")
     if x.node is None:
         raise RuntimeError(
             f"an input of shape {x.shape} does not require a gradient; "
@@ -75,6 +78,8 @@ def _place(x: Tensor) -> Node:
 
 
 def _root(result: Tensor) -> Node:
+    if not isinstance(result, Tensor):
+        raise TypeError(f"gradients are taken of a Tensor, not of {type(result).__name__}")
     if result.node is None:
         raise RuntimeError(
             "nothing was recorded for this Tensor; "

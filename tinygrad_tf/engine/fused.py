@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from tinygrad_tf.engine import rules, shape_rules
 from tinygrad_tf.engine.erf import tanh_argument
-from tinygrad_tf.engine.graph import Fused, column_sum
+from tinygrad_tf.engine.graph import Fused
+from tinygrad_tf.engine.walk import column_sum
 
 Array = npt.NDArray[Any]
 Gradients = tuple[Any, ...]

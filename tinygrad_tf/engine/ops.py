@@ -34,6 +34,7 @@ marked *, where PyTorch gives nan.
     cross_entropy with nothing counted *     0, with gradient 0 (also 0 in PyTorch for a sum)
     x[index] with repeated indices           every use adds to the entry's gradient
     x[index] = ...                           there is none: Tensors are not assigned to
+    t.data[...] = ... of a recorded Tensor   refused by backward() where the old numbers are needed
     einsum, an axis of length 1              goes with any length, and receives the sum
     float32 beside numbers and 0-d arrays    stays float32
 """

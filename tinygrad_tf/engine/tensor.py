@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tinygrad_tf.engine import rules
-from tinygrad_tf.engine.graph import Fused, Node, Op, Recorded, mode
+from tinygrad_tf.engine import guard, rules
+from tinygrad_tf.engine.graph import Fused, Node, Op, mode
+from tinygrad_tf.engine.methods import Methods
 
 Array = npt.NDArray[Any]
 
 
-class Tensor(Recorded):
+class Tensor(Methods):
     """A NumPy array that remembers how it was computed.
 
     data: anything NumPy makes an array of; its dtype is kept, and arithmetic keeps it too:
@@ -57,6 +58,8 @@ class Tensor(Recorded):
         if result.dtype == np.float64 and _is_widened(arrays):
             narrow = [x.astype(np.float32) if _is_wide_number(x) else x for x in inputs]
             return Tensor.record(op, *narrow, **params)
+        if mode.anomaly:
+            guard.check_forward(op.name, arrays, result)
         if not mode.recording:
             return Tensor._of(result, None)
         parents = tuple([x.node if isinstance(x, Tensor) else None for x in inputs])
@@ -74,6 +77,10 @@ class Tensor(Recorded):
             )
         if op.keeps_output:
             node.output = result
+        if mode.guarding:
+            guard.protect(node, result, arrays)
+        if mode.anomaly:
+            node.line = guard.caller()
         return Tensor._of(result, node)
 
     # --- what it is ---
@@ -156,6 +163,9 @@ class Tensor(Recorded):
         text = np.array2string(self.data, separator=", ", prefix="Tensor(")
         kind = "" if self.data.dtype == np.float64 else f", dtype={self.data.dtype}"
         return f"Tensor({text}{kind}{', requires_grad=True' if self.requires_grad else ''})"
+
+    def __format__(self, spec: str) -> str:
+        return format(self.data.item(), spec) if spec and self.data.size == 1 else str(self)
 
     def __len__(self) -> int:
         if not self.data.ndim:
@@ -245,11 +255,20 @@ class Tensor(Recorded):
     def __neg__(self) -> Tensor:
         return Tensor.record(rules.negative, self)
 
+    def __pos__(self) -> Tensor:
+        return self
+
     def __abs__(self) -> Tensor:
         return Tensor.record(rules.absolute, self)
 
     def __getitem__(self, index: Any) -> Tensor:
         return ops.getitem(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError(
+            "a Tensor is not assigned to, since its graph would not know; write "
+            "t = ops.where(mask, value, t), or change t.data[...] where nothing is recorded yet"
+        )
 
     def _compare(self, other: Any, by: Callable[[Any, Any], Any]) -> Tensor:
         return Tensor(by(self.data, other.data if isinstance(other, Tensor) else other))
@@ -281,130 +300,13 @@ class Tensor(Recorded):
     def __or__(self, other: Any) -> Tensor:
         return self._compare(other, operator.or_)
 
+    def __xor__(self, other: Any) -> Tensor:
+        return self._compare(other, operator.xor)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
     def __invert__(self) -> Tensor:
         return Tensor(~self.data)
-
-    # --- methods: the functions of `ops` that read well after a dot ---
-    def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        """See `ops.sum`."""
-        return ops.sum(self, axis, keepdims)
-
-    def mean(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        """See `ops.mean`."""
-        return ops.mean(self, axis, keepdims)
-
-    def var(self, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
-        """See `ops.var`."""
-        return ops.var(self, axis, ddof, keepdims)
-
-    def std(self, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
-        """See `ops.std`."""
-        return ops.std(self, axis, ddof, keepdims)
-
-    def prod(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        """See `ops.prod`."""
-        return ops.prod(self, axis, keepdims)
-
-    def cumsum(self, axis: int | None = None) -> Tensor:
-        """See `ops.cumsum`."""
-        return ops.cumsum(self, axis)
-
-    def cumprod(self, axis: int | None = None) -> Tensor:
-        """See `ops.cumprod`."""
-        return ops.cumprod(self, axis)
-
-    def min(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        """See `ops.min`."""
-        return ops.min(self, axis, keepdims)
-
-    def max(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        """See `ops.max`."""
-        return ops.max(self, axis, keepdims)
-
-    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        """See `ops.argmax`."""
-        return ops.argmax(self, axis, keepdims)
-
-    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        """See `ops.argmin`."""
-        return ops.argmin(self, axis, keepdims)
-
-    def argsort(self, axis: int = -1) -> Tensor:
-        """See `ops.argsort`."""
-        return ops.argsort(self, axis)
-
-    def clip(self, min: Any = None, max: Any = None) -> Tensor:
-        """See `ops.clip`."""
-        return ops.clip(self, min, max)
-
-    def dot(self, other: Any) -> Tensor:
-        """See `ops.dot`."""
-        return ops.dot(self, other)
-
-    def take(self, indices: Any, axis: int | None = None) -> Tensor:
-        """See `ops.take`."""
-        return ops.take(self, indices, axis)
-
-    def repeat(self, repeats: Any, axis: int | None = None) -> Tensor:
-        """See `ops.repeat`."""
-        return ops.repeat(self, repeats, axis)
-
-    def ravel(self) -> Tensor:
-        """See `ops.ravel`."""
-        return ops.ravel(self)
-
-    def reshape(self, *shape: Any) -> Tensor:
-        """See `ops.reshape`; the shape may be given as a tuple or one by one."""
-        return ops.reshape(self, shape[0] if len(shape) == 1 else shape)
-
-    def transpose(self, *axes: Any) -> Tensor:
-        """See `ops.transpose`; the axes may be given as a tuple or one by one."""
-        return ops.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
-
-    @property
-    def T(self) -> Tensor:
-        """All axes in reverse order."""
-        return ops.transpose(self)
-
-    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
-        """See `ops.swapaxes`."""
-        return ops.swapaxes(self, axis1, axis2)
-
-    def squeeze(self, axis: Any = None) -> Tensor:
-        """See `ops.squeeze`."""
-        return ops.squeeze(self, axis)
-
-    def astype(self, dtype: Any) -> Tensor:
-        """See `ops.astype`."""
-        return ops.astype(self, dtype)
-
-    def exp(self) -> Tensor:
-        """See `ops.exp`."""
-        return ops.exp(self)
-
-    def log(self) -> Tensor:
-        """See `ops.log`."""
-        return ops.log(self)
-
-    def sqrt(self) -> Tensor:
-        """See `ops.sqrt`."""
-        return ops.sqrt(self)
-
-    def tanh(self) -> Tensor:
-        """See `ops.tanh`."""
-        return ops.tanh(self)
-
-    def sigmoid(self) -> Tensor:
-        """See `ops.sigmoid`."""
-        return ops.sigmoid(self)
-
-    def relu(self) -> Tensor:
-        """See `ops.relu`."""
-        return ops.relu(self)
-
-    def softmax(self, axis: int = -1) -> Tensor:
-        """See `ops.softmax`."""
-        return ops.softmax(self, axis)
 
 
 def _is_wide_number(x: Any) -> bool:

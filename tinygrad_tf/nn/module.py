@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,44 @@ class Module:
         """How many numbers are learned."""
         return sum(p.size for p in self.parameters())
 
+    @contextmanager
+    def substituted(self, parameters: Mapping[str, Any]) -> Iterator[None]:
+        """Within this context the named parameters are these Tensors instead.
+
+        So a loss becomes a function of the parameters, to be differentiated to any order:
+
+            def loss(p):
+                with model.substituted(p):
+                    return model.loss(ids, targets)
+
+            hvp(loss, [model.named_parameters()], [directions])
+
+        Not for several threads that share the module. Raises InputError for an unknown name
+        or another shape.
+        """
+        own = self.named_parameters()
+        for name, value in parameters.items():
+            if name not in own or np.shape(value) != own[name].shape:
+                known = f"of shape {own[name].shape}" if name in own else "no parameter"
+                raise InputError(
+                    f"{name} is {known} in {type(self).__name__}, not {np.shape(value)}",
+                    "see named_parameters()",
+                )
+        new = {id(own[name]): _as_tensor(value) for name, value in parameters.items()}
+        places = [
+            (place, key, child)
+            for module in self.modules()
+            for place, key, child in _slots(module)
+            if id(child) in new
+        ]
+        try:
+            for place, key, child in places:
+                place[key] = new[id(child)]
+            yield
+        finally:
+            for place, key, child in places:
+                place[key] = child
+
     def train(self, mode: bool = True) -> Module:
         """Switch dropout on, here and below."""
         for module in self.modules():
@@ -112,3 +151,16 @@ class Module:
             )
         for name, parameter in own.items():
             parameter.data[...] = state[name]
+
+
+def _slots(module: Module) -> Iterator[tuple[Any, Any, Any]]:
+    """Every place (container, key, value) where a module may keep a Parameter of its own."""
+    for name, value in vars(module).items():
+        yield vars(module), name, value
+        if isinstance(value, list):
+            for i, item in enumerate(value):
+                yield value, i, item
+
+
+def _as_tensor(x: Any) -> Tensor:
+    return x if isinstance(x, Tensor) else Tensor(x)

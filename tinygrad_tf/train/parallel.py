@@ -23,6 +23,7 @@ import numpy as np
 
 from tinygrad_tf.engine.differentiate import grad
 from tinygrad_tf.engine.graph import no_grad
+from tinygrad_tf.engine.guard import unguarded
 from tinygrad_tf.models.gpt import GPT
 from tinygrad_tf.nn.layers import dropout_from
 from tinygrad_tf.train.batches import Batch
@@ -33,6 +34,7 @@ MOST_THREADS = 8
 QUIETLY = np.errstate(over="ignore", invalid="ignore")
 
 
+@unguarded()
 def loss_and_gradients(model: GPT, batch: Batch) -> tuple[float, Gradients]:
     """The mean loss of a batch in nats per target, and its gradient for every parameter."""
     loss = model.loss(batch.ids, batch.targets)
@@ -54,6 +56,7 @@ class Compute:
         total = max(1, sum(part.count for part in parts))
         seeds = model.dropout_rng.integers(2**63, size=len(parts)) if model.config.dropout else None
 
+        @unguarded()
         @QUIETLY
         def one(i: int) -> tuple[float, Gradients]:
             share = parts[i].count / total

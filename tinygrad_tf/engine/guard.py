@@ -1,0 +1,163 @@
+"""Guards on the graph: arrays changed after they were recorded, and the first NaN or infinity.
+
+A derivative rule reads its inputs again on the walk back. Were one changed meanwhile, the gradient
+would be wrong without a word. So a node keeps a short stamp of every array that others may write
+to (leaves and constants) and compares it before the rule runs; results of recorded operations
+are read-only from the start.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tinygrad_tf.engine.graph import Context, Node, switched
+
+Array = npt.NDArray[Any]
+Stamp = int | bytes | None
+
+# Up to this size a checksum of the bytes is quickest, above it sums of columns.
+_SMALL = 1 << 13
+# Odd, so that exchanging rows of any usual width moves words to other columns.
+_COLUMNS = 61
+
+
+class AnomalyError(FloatingPointError):
+    """A NaN or an infinity appeared; the message names the operation, its inputs and the line."""
+
+
+class MutationError(RuntimeError):
+    """An array was changed in place between being recorded and being needed for a gradient."""
+
+
+def unguarded() -> Context:
+    """Within this context, in this thread, recorded arrays are not stamped; also a decorator.
+
+    For loops that are known to change no array between forward and backward: it saves one pass
+    over the arrays in each direction.
+    """
+    return switched("guarding", False)
+
+
+def detect_anomaly() -> Context:
+    """Within this context, in this thread, the first NaN or infinity raises; also a decorator.
+
+    AnomalyError names the operation, the shapes of its inputs and the line that called it, both
+    in the forward pass and on the walk back. It is several times slower: for finding a fault.
+    """
+    return switched("anomaly", True)
+
+
+# --- changed arrays ---
+def protect(node: Node, result: Array, inputs: Sequence[Any]) -> None:
+    """Make the result of an operation read-only, and stamp what the node keeps of its inputs."""
+    for x in inputs:
+        if x is result:
+            break
+    else:
+        result.setflags(write=False)
+    kept = node.inputs
+    assert kept is not None
+    for x in kept:
+        if type(x) is np.ndarray and _is_exposed(x):
+            node.stamps = [_stamp(x) if type(x) is np.ndarray else None for x in kept]
+            return
+
+
+def require_unchanged(node: Node) -> None:
+    """Raise MutationError where an array is no longer what it was when it was recorded."""
+    assert node.stamps is not None and node.inputs is not None and node.op is not None
+    for which, (x, stamp) in enumerate(zip(node.inputs, node.stamps, strict=True)):
+        if stamp is not None and _stamp(x) != stamp:
+            raise MutationError(
+                f"input {which} of {node.op.name}, an array of shape {x.shape}, was changed in "
+                f"place after it was recorded{_at(node)}, so its gradient would be wrong; "
+                f"write x = x + change for a new Tensor, change a copy (t.data.copy()), "
+                f"or call backward() first"
+            )
+
+
+def _is_exposed(x: Array) -> bool:
+    """Whether someone may write to this memory: through the array, or what it is a view of."""
+    if x.flags.writeable:
+        return True
+    base = x.base
+    return base is not None and (type(base) is not np.ndarray or base.flags.writeable)
+
+
+def _stamp(x: Array) -> Stamp:
+    """What changes when a number in the array does."""
+    if x.nbytes <= _SMALL or not x.flags.c_contiguous:
+        return zlib.crc32(x.data if x.flags.c_contiguous else x.tobytes())
+    flat = x.reshape(-1).view(np.uint8)
+    whole = x.nbytes - x.nbytes % (8 * _COLUMNS)
+    sums: Array = np.add.reduce(flat[:whole].view(np.uint64).reshape(-1, _COLUMNS), axis=0)
+    return sums.tobytes() + flat[whole:].tobytes()
+
+
+# --- NaN and infinity ---
+def check_forward(name: str, arrays: Sequence[Any], result: Array) -> None:
+    """Raise AnomalyError if the result is the first that is not finite."""
+    if result.dtype.kind not in "fc" or np.isfinite(result).all():
+        return
+    fault = _fault(result)
+    if fault == "infinity" and any(_fault(x) for x in arrays):
+        return  # such as the -inf of a mask, which was meant
+    given = "".join(
+        f"; its input {which} already holds {_fault(x)}"
+        for which, x in enumerate(arrays)
+        if _fault(x)
+    )
+    raise AnomalyError(
+        f"{name} made {fault} ({_count(result)}) from inputs of shape {_shapes(arrays)} "
+        f"at {caller()}{given}"
+    )
+
+
+def check_backward(node: Node, parent: Node, share: Any, upstream: Any) -> None:
+    """Raise AnomalyError if the gradient of an input is the first that is not finite."""
+    share, upstream = (x if isinstance(x, np.ndarray) else x.data for x in (share, upstream))
+    fault = _fault(share)
+    if fault is None or _fault(upstream):
+        return
+    assert node.op is not None and node.parents is not None
+    shapes = ", ".join("constant" if p is None else str(p.shape) for p in node.parents)
+    raise AnomalyError(
+        f"the gradient of {node.op.name} for its input {node.parents.index(parent)} has {fault} "
+        f"({_count(share)}); its inputs have shape {shapes}{_at(node)}"
+    )
+
+
+def caller() -> str:
+    """The file and line, outside the engine, that called the operation being recorded."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _is_ours(module: str) -> bool:
+    return module.startswith("tinygrad_tf.engine") or module == "contextlib"
+
+
+def _at(node: Node) -> str:
+    return f" (recorded at {node.line})" if node.line else ""
+
+
+def _fault(x: Any) -> str | None:
+    if not isinstance(x, np.ndarray | float) or np.isfinite(x).all():
+        return None
+    return "NaN" if np.isnan(x).any() else "infinity"
+
+
+def _count(x: Array) -> str:
+    return f"{np.count_nonzero(~np.isfinite(x))} of {x.size} entries"
+
+
+def _shapes(arrays: Sequence[Any]) -> str:
+    return ", ".join(str(np.shape(x)) for x in arrays)

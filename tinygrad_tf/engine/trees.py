@@ -1,0 +1,55 @@
+"""Trees: arrays in dicts, lists and tuples, as the parameters of a model are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+Rebuild = Callable[[Sequence[Any]], Any]
+
+
+def leaves(tree: Any) -> list[Any]:
+    """What the dicts, lists and tuples of a tree hold, in order; anything else is a leaf."""
+    if isinstance(tree, Mapping):
+        return [leaf for part in tree.values() for leaf in leaves(part)]
+    if isinstance(tree, list | tuple):
+        return [leaf for part in tree for leaf in leaves(part)]
+    return [tree]
+
+
+def rebuilt(tree: Any, values: Sequence[Any]) -> Any:
+    """A tree of the same build with other leaves, of which there must be as many."""
+    remaining = iter(values)
+    return _fill(tree, remaining)
+
+
+def matched(tree: Any, other: Any, what: str) -> list[Any]:
+    """The leaves of `other`; ValueError unless it is built as `tree` is."""
+    if _build(tree) != _build(other):
+        raise ValueError(f"{what} is not built of the same dicts, lists and tuples")
+    return leaves(_in_order_of(tree, other))
+
+
+def _fill(tree: Any, values: Iterator[Any]) -> Any:
+    if isinstance(tree, Mapping):
+        return {key: _fill(part, values) for key, part in tree.items()}
+    if isinstance(tree, list | tuple):
+        return type(tree)([_fill(part, values) for part in tree])
+    return next(values)
+
+
+def _build(tree: Any) -> Any:
+    if isinstance(tree, Mapping):
+        return {key: _build(part) for key, part in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [_build(part) for part in tree]
+    return None
+
+
+def _in_order_of(tree: Any, other: Any) -> Any:
+    """Dicts are the same whatever their order, but leaves are matched one by one."""
+    if isinstance(tree, Mapping):
+        return [_in_order_of(part, other[key]) for key, part in tree.items()]
+    if isinstance(tree, list | tuple):
+        return [_in_order_of(a, b) for a, b in zip(tree, other, strict=True)]
+    return other
