@@ -59,7 +59,8 @@ def distinct(shape: Any) -> st.SearchStrategy[Array]:
 shapes = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)
 lines = hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=3)
 full_shapes = hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3)
-wide_shapes = hnp.array_shapes(min_dims=1, max_dims=3, min_side=2, max_side=3)
+# Any shape whose last axis is not of length 0.
+filled_rows = st.tuples(shapes, st.integers(1, 3)).map(lambda pair: (*pair[0][:2], pair[1]))
 side = st.integers(1, 3)
 
 
@@ -88,18 +89,26 @@ def chosen(draw: Any) -> Drawn:
 
 
 @st.composite
-def reduced(draw: Any, values: Any = numbers, sizes: Any = shapes) -> Drawn:
-    x = draw(sizes.flatmap(values))
-    one = st.integers(-x.ndim, x.ndim - 1) if x.ndim else st.none()
-    several = hnp.valid_tuple_axes(x.ndim, min_size=0)
+def reduced(draw: Any, values: Any = numbers, filled: bool = False) -> Drawn:
+    """An array and axes; with `filled` none of the axes is of length 0, though others may be."""
+    shape = list(draw(shapes))
+    one = st.integers(-len(shape), len(shape) - 1) if shape else st.none()
+    several = hnp.valid_tuple_axes(len(shape), min_size=0)
     axis = draw(st.none() | one | several)
-    return [x], {"axis": axis, "keepdims": draw(st.booleans())}
+    if filled:
+        chosen = range(len(shape)) if axis is None else (axis,) if isinstance(axis, int) else axis
+        for a in chosen:
+            shape[a] = max(1, shape[a])
+    return [draw(values(tuple(shape)))], {"axis": axis, "keepdims": draw(st.booleans())}
 
 
 @st.composite
-def along_axis(draw: Any, values: Any = numbers, sizes: Any = full_shapes) -> Drawn:
-    x = draw(sizes.flatmap(values))
-    return [x], {"axis": draw(st.integers(-x.ndim, x.ndim - 1))}
+def along_axis(draw: Any, values: Any = numbers, sizes: Any = None, least: int = 1) -> Drawn:
+    """An array and an axis of at least that length, whatever the others have."""
+    shape = list(draw(lines if sizes is None else sizes))
+    axis = draw(st.integers(-len(shape), len(shape) - 1))
+    shape[axis] = max(least, shape[axis])
+    return [draw(values(tuple(shape)))], {"axis": axis}
 
 
 @st.composite
@@ -111,15 +120,14 @@ def clipped(draw: Any) -> Drawn:
 
 @st.composite
 def normed(draw: Any) -> Drawn:
-    x = draw(numbers(full_shapes, odd))
-    axis = draw(st.integers(-x.ndim, x.ndim - 1))
+    (x,), options = draw(along_axis(of_kind(odd)))
     ord = draw(st.sampled_from([None, 2, 1, 3, 2.5]))
-    return [x], {"ord": ord, "axis": axis, "keepdims": draw(st.booleans())}
+    return [x], options | {"ord": ord, "keepdims": draw(st.booleans())}
 
 
 @st.composite
 def joined_or_along(draw: Any, values: Any = numbers) -> Drawn:
-    (x,), options = draw(along_axis(values, lines))
+    (x,), options = draw(along_axis(values, least=0))
     return [x], options if draw(st.booleans()) else {"axis": None}
 
 
@@ -238,8 +246,8 @@ def triangles(draw: Any) -> Drawn:
 
 @st.composite
 def taken(draw: Any) -> Drawn:
-    x = draw(numbers(full_shapes))
-    axis = draw(st.none() | st.integers(-x.ndim, x.ndim - 1))
+    (x,), options = draw(along_axis() | numbers(full_shapes).map(lambda x: ([x], {"axis": None})))
+    axis = options["axis"]
     length = x.size if axis is None else x.shape[axis]
     places = hnp.arrays(np.int64, shapes, elements=st.integers(-length, length - 1))
     return [x], {"indices": draw(places), "axis": axis}
@@ -247,8 +255,8 @@ def taken(draw: Any) -> Drawn:
 
 @st.composite
 def taken_along(draw: Any) -> Drawn:
-    x = draw(numbers(full_shapes))
-    axis = draw(st.integers(-x.ndim, x.ndim - 1))
+    (x,), options = draw(along_axis())
+    axis = options["axis"]
     shape = list(x.shape)
     shape[axis] = draw(st.integers(0, 3))
     places = hnp.arrays(np.int64, shape, elements=st.integers(0, x.shape[axis] - 1))
@@ -264,7 +272,7 @@ def ranked(draw: Any) -> Drawn:
 
 @st.composite
 def rms_inputs(draw: Any) -> Drawn:
-    x = draw(numbers(full_shapes))
+    x = draw(numbers(filled_rows))
     return [x, draw(numbers(x.shape[-1]))][: draw(st.integers(1, 2))], {"eps": 0.125}
 
 
@@ -313,9 +321,10 @@ def joined(draw: Any) -> Drawn:
 
 @st.composite
 def indexed(draw: Any) -> Drawn:
-    x = draw(numbers(full_shapes))
+    x = draw(numbers(lines))
     basic = hnp.basic_indices(x.shape, allow_newaxis=True, max_dims=4)
-    listed = hnp.integer_array_indices(x.shape, result_shape=hnp.array_shapes(max_dims=2))
+    sizes = hnp.array_shapes(max_dims=2, min_side=0)
+    listed = hnp.integer_array_indices(x.shape, result_shape=sizes) if x.size else basic
     masks = hnp.arrays(np.bool_, x.shape)
     rows = hnp.arrays(np.bool_, x.shape[0]).map(lambda mask: (mask, Ellipsis))
     return [x], {"index": draw(st.one_of(basic, listed, masks, rows))}
@@ -324,7 +333,8 @@ def indexed(draw: Any) -> Drawn:
 @st.composite
 def gathered(draw: Any) -> Drawn:
     x = draw(numbers(full_shapes))
-    return [x], {"index": draw(hnp.integer_array_indices(x.shape))}
+    sizes = hnp.array_shapes(min_dims=0, max_dims=2, min_side=0)
+    return [x], {"index": draw(hnp.integer_array_indices(x.shape, result_shape=sizes))}
 
 
 @st.composite
@@ -343,7 +353,7 @@ def linear_inputs(draw: Any) -> Drawn:
 
 @st.composite
 def norm_inputs(draw: Any) -> Drawn:
-    x = draw(numbers(full_shapes))
+    x = draw(numbers(filled_rows))
     width = x.shape[-1]
     gains = draw(st.sampled_from([0, 1, 2]))
     return [x, *(draw(numbers(width)) for _ in range(gains))], {"eps": 0.125}
@@ -351,15 +361,17 @@ def norm_inputs(draw: Any) -> Drawn:
 
 @st.composite
 def loss_inputs(draw: Any) -> Drawn:
-    lead = draw(full_shapes)
+    lead = draw(shapes)
     classes = draw(side)
     ids = draw(hnp.arrays(np.int64, lead, elements=st.integers(-1, classes - 1)))
-    ids.reshape(-1)[0] = draw(st.integers(0, classes - 1))  # at least one counts
+    if ids.size:
+        ids.reshape(-1)[0] = draw(st.integers(0, classes - 1))  # at least one counts
     return [draw(numbers((*lead, classes)))], {
         "targets": ids,
         "ignore_index": -1,
         "label_smoothing": draw(st.sampled_from([0.0, 0.25])),
-        "reduction": draw(st.sampled_from(["mean", "sum", "none"])),
+        # A mean of nothing is 0 here and nan in PyTorch: see the conventions.
+        "reduction": draw(st.sampled_from(["mean", "sum", "none"] if ids.size else ["sum"])),
     }
 
 
@@ -384,7 +396,8 @@ def attention_options(draw: Any, batch: int, heads: int, queries: int, keys: int
 
 @st.composite
 def attention_inputs(draw: Any) -> Drawn:
-    batch, heads, queries, keys = (draw(st.integers(1, n)) for n in (2, 2, 3, 3))
+    batch, queries = draw(st.integers(0, 2)), draw(st.integers(0, 3))
+    heads, keys = draw(st.integers(1, 2)), draw(st.integers(0, 3))
     wide, deep = draw(side), draw(side)
     parts = [
         draw(numbers((batch, queries, heads * wide))),
@@ -396,6 +409,7 @@ def attention_inputs(draw: Any) -> Drawn:
 
 @st.composite
 def packed_inputs(draw: Any) -> Drawn:
-    batch, heads, length, wide = (draw(st.integers(1, n)) for n in (2, 2, 3, 2))
+    batch, length = draw(st.integers(0, 2)), draw(st.integers(0, 3))
+    heads, wide = draw(st.integers(1, 2)), draw(st.integers(1, 2))
     options = draw(attention_options(batch, heads, length, length))
     return [draw(numbers((batch, length, 3 * heads * wide)))], options

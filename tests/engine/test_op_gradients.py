@@ -1,11 +1,13 @@
 """Every record of the tables: its gradient, and its gradient's gradient."""
 
+from inspect import signature
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
+from hypothesis.errors import NoSuchExample
 
 from tests.engine.numeric_gradient import (
     Array,
@@ -51,6 +53,62 @@ def test_every_public_function_has_a_case() -> None:
     without = {name for name in ops.__all__ if getattr(ops, name) not in called}
     # These have no gradient, or no inputs that could have one.
     assert without == {"additive_mask", "argmax", "argmin", "argsort", "dropout_mask"}
+
+
+# What the strategies must be able to draw, since the properties below hold only for what is drawn.
+def is_empty(case: Case, xs: list[Array], options: dict[str, Any]) -> bool:
+    return any(x.size == 0 for x in xs) or case.call(*map(Tensor, xs), **options).size == 0
+
+
+def is_single(case: Case, xs: list[Array], options: dict[str, Any]) -> bool:
+    return any(x.ndim == 0 for x in xs)
+
+
+def counts_back(case: Case, xs: list[Array], options: dict[str, Any]) -> bool:
+    axes = [v for key, v in options.items() if key.startswith("ax")]
+    return any(a < 0 for v in axes for a in (v if isinstance(v, tuple) else (v,)) if a is not None)
+
+
+def is_broadcast(case: Case, xs: list[Array], options: dict[str, Any]) -> bool:
+    shape = case.call(*map(Tensor, xs), **options).shape
+    return any(x.shape != shape for x in xs) and xs[0].size > 0
+
+
+NEEDS_AN_AXIS = {
+    *("prod_along", "cumsum", "cumprod", "std", "norm", "softmax", "log_softmax", "logsumexp"),
+    *("einsum_outer", "dot", "outer", "swapaxes", "expand_dims", "split", "repeat", "roll"),
+    *("roll_along", "triu", "tril", "take", "take_along_axis", "sort", "topk", "matmul"),
+    *("concatenate", "getitem", "gather", "linear", "layer_norm", "rms_norm", "cross_entropy"),
+    *("embedding", "attention", "self_attention"),
+}
+TAKES_AN_AXIS = {case.name for case in CASES if "axis" in signature(case.call).parameters}
+TAKES_TWO = {
+    *("add", "subtract", "multiply", "divide", "power", "arctan2", "maximum", "minimum", "clip"),
+    *("where", "matmul", "einsum", "linear", "layer_norm", "rms_norm", "broadcast_to"),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (is_empty, {case.name for case in CASES}),
+        (is_single, {case.name for case in CASES} - NEEDS_AN_AXIS),
+        (counts_back, TAKES_AN_AXIS - {"swapaxes", "moveaxis"} | {"transpose", "stack"}),
+        (is_broadcast, TAKES_TWO),
+    ],
+)
+def test_the_strategies_draw_every_kind_of_input(kind: Any, names: set[str]) -> None:
+    def can_draw(case: Case) -> bool:
+        try:
+            find(case.inputs, lambda drawn: kind(case, *drawn), settings=SEARCH)
+        except NoSuchExample:
+            return False
+        return True
+
+    assert {c.name for c in CASES if c.name in names and not can_draw(c)} == set()
+
+
+SEARCH = settings(max_examples=400, phases=[Phase.generate], database=None)
 
 
 @every_case

@@ -55,9 +55,9 @@ def _weights(q: Array, k: Array, causal: bool, mask: Array | None) -> Array:
         scores += causal_mask(q.shape[-2], k.shape[-2])
     if mask is not None:
         scores += mask
-    # Rows that are masked throughout: by the mask, or early queries of more than there are keys.
-    bare = mask is not None or (causal and q.shape[-2] > k.shape[-2])
-    top = np.max(scores, axis=-1, keepdims=True)
+    # Rows that are masked throughout: by the mask, or queries of more than there are keys.
+    bare = mask is not None or not k.shape[-2] or (causal and q.shape[-2] > k.shape[-2])
+    top = np.max(scores, axis=-1, keepdims=True, initial=-np.inf)
     if bare:
         np.copyto(top, 0.0, where=np.isneginf(top))
     scores -= top
