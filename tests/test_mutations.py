@@ -6,6 +6,7 @@ Every mutant takes the place of a record of the engine's table at the very point
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -401,3 +402,5 @@ def test_the_count() -> None:
     count = sum(caught(mutant) is not None for mutant in MUTANTS)
     print(f"mutation gate: {count} of {len(faults)} broken gradients caught")
     assert len(set(faults)) == len(faults) == count >= 25
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    assert f"Of {len(faults)} gradients broken on purpose it catches {count}\n" in readme
