@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tinygrad_tf.engine import ops
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.config import GPTConfig
-from tinygrad_tf.models.huggingface import config_from_json, load_tensors
+from tinygrad_tf.models.huggingface import config_from_json, file_tensors, load_tensors
 from tinygrad_tf.models.sampling import generate_tokens
 from tinygrad_tf.nn.attention import LayerCache
 from tinygrad_tf.nn.block import Block
@@ -158,6 +159,14 @@ class GPT(Module):
             parameter.requires_grad = True
         return self
 
+    def file_tensors(self) -> dict[str, Array]:
+        """The arrays to write to a file: in GPT-2's layout where this is a GPT-2."""
+        return file_tensors(self)
+
+    def load_tensors(self, tensors: Mapping[str, Any]) -> None:
+        """The reverse of `file_tensors`; accepts Hugging Face's files too."""
+        load_tensors(self, tensors)
+
     @classmethod
     def load(cls, run_dir: str | Path, weights: str = "last") -> GPT:
         """The model of a run directory, or of a Hugging Face GPT-2 directory, without dropout.
@@ -170,7 +179,7 @@ class GPT(Module):
         if weights not in ("last", "best"):
             raise InputError(f"there are no weights {weights!r} of a run", "choose last or best")
         best = weights == "best" and "best" in run.checkpoint_steps()
-        load_tensors(model, run.load_model("best" if best else "latest"))
+        model.load_tensors(run.load_model("best" if best else "latest"))
         model.eval()
         return model
 

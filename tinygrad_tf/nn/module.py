@@ -134,6 +134,14 @@ class Module:
         """A copy of every parameter by name."""
         return {name: p.data.copy() for name, p in self.named_parameters().items()}
 
+    def file_tensors(self) -> dict[str, Array]:
+        """The arrays to write to a file, by their names there."""
+        return {name: p.data for name, p in self.named_parameters().items()}
+
+    def load_tensors(self, tensors: Mapping[str, Any]) -> None:
+        """Copy arrays read from a file into the parameters; the reverse of `file_tensors`."""
+        self.load_state_dict(tensors)
+
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Copy values into the parameters; raises InputError naming every key that does not fit."""
         own = self.named_parameters()

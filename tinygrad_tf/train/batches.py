@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,24 @@ from tinygrad_tf.text.tokens import TokenFile, random_generator
 _POOL = 64  # batches that documents of similar length are sought in: more pads less
 
 
+class Examples(Protocol):
+    """Some examples to learn from: what a model's `loss` takes, and how much they count."""
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What `model.loss` is called with, arrays whose first axis is that of the examples."""
+        ...
+
+    @property
+    def count(self) -> int:
+        """How many targets the mean loss is over."""
+        ...
+
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        """Return some of the examples."""
+        ...
+
+
 @dataclass(frozen=True)
 class Batch:
     """Input ids (B, T) and, for each, the id that follows it (B, T), or IGNORE; both int64."""
@@ -22,9 +40,18 @@ class Batch:
     targets: NDArray[np.int64]
 
     @property
+    def arguments(self) -> tuple[Any, ...]:
+        """The ids and the targets."""
+        return self.ids, self.targets
+
+    @property
     def count(self) -> int:
         """How many targets count in the loss."""
         return int(np.count_nonzero(self.targets != IGNORE))
+
+    def take(self, rows: NDArray[np.intp]) -> "Batch":
+        """Return some of the rows."""
+        return Batch(self.ids[rows], self.targets[rows])
 
 
 class Batches(Protocol):
@@ -35,7 +62,7 @@ class Batches(Protocol):
         """How many targets the split has."""
         ...
 
-    def next_batch(self) -> Batch:
+    def next_batch(self) -> Examples:
         """Return the next batch."""
         ...
 

@@ -92,6 +92,12 @@ class AdamW:
         counts as 0 where there is none. max_norm: the whole gradient is scaled down to this norm
         if it is longer. A norm that is not finite changes nothing.
         """
+        missing = [] if gradients is None else [n for n in self.params if n not in gradients]
+        if missing:
+            raise InputError(
+                f"there is no gradient for {', '.join(missing[:3])}",
+                "give those of all parameters, by their names",
+            )
         for name, view in self._views(self._gradient).items():
             given = self.params[name].grad if gradients is None else gradients[name]
             view[...] = 0.0 if given is None else given

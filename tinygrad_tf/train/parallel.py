@@ -12,21 +12,22 @@ import ctypes
 import itertools
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from tinygrad_tf.engine.differentiate import grad
 from tinygrad_tf.engine.graph import no_grad
 from tinygrad_tf.engine.guard import unguarded
-from tinygrad_tf.models.gpt import GPT
+from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.nn.layers import dropout_from
-from tinygrad_tf.train.batches import Batch
+from tinygrad_tf.nn.module import Module, Parameter
+from tinygrad_tf.train.batches import Examples
 
 Gradients = dict[str, Any]
 MOST_THREADS = 8
@@ -34,10 +35,42 @@ MOST_THREADS = 8
 QUIETLY = np.errstate(over="ignore", invalid="ignore")
 
 
+class Learner(Protocol):
+    """What a trainer asks of a model: a Module with a loss and its own source of dropout."""
+
+    training: bool
+    dropout_rng: np.random.Generator
+
+    @property
+    def loss(self) -> Callable[..., Tensor]:
+        """Takes `Examples.arguments` to their mean loss over targets, one number."""
+        ...
+
+    def named_parameters(self) -> dict[str, Parameter]:
+        """See `Module`."""
+        ...
+
+    def file_tensors(self) -> dict[str, Any]:
+        """See `Module`."""
+        ...
+
+    def load_tensors(self, tensors: Mapping[str, Any]) -> None:
+        """See `Module`."""
+        ...
+
+    def train(self, mode: bool = True) -> Module:
+        """See `Module`."""
+        ...
+
+    def eval(self) -> Module:
+        """See `Module`."""
+        ...
+
+
 @unguarded()
-def loss_and_gradients(model: GPT, batch: Batch) -> tuple[float, Gradients]:
-    """The mean loss of a batch in nats per target, and its gradient for every parameter."""
-    loss = model.loss(batch.ids, batch.targets)
+def loss_and_gradients(model: Learner, batch: Examples) -> tuple[float, Gradients]:
+    """The mean loss of a batch per target, and its gradient for every parameter."""
+    loss = model.loss(*batch.arguments)
     return loss.item(), grad(loss, model.named_parameters())
 
 
@@ -48,20 +81,21 @@ class Compute:
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads, "shard") if threads > 1 else None
 
-    def gradients(self, model: GPT, batch: Batch) -> tuple[float, Gradients]:
+    def gradients(self, model: Learner, batch: Examples) -> tuple[float, Gradients]:
         """As `loss_and_gradients`; dropout masks are drawn anew for each shard."""
         if self._pool is None:
             return loss_and_gradients(model, batch)
         parts = _shards(batch, self.threads)
         total = max(1, sum(part.count for part in parts))
-        seeds = model.dropout_rng.integers(2**63, size=len(parts)) if model.config.dropout else None
+        # Drawn whether or not there is dropout to use them: it must not change what follows.
+        seeds = model.dropout_rng.integers(2**63, size=len(parts))
 
         @unguarded()
         @QUIETLY
         def one(i: int) -> tuple[float, Gradients]:
             share = parts[i].count / total
-            with dropout_from(None if seeds is None else np.random.default_rng(seeds[i])):
-                loss = model.loss(parts[i].ids, parts[i].targets) * share
+            with dropout_from(np.random.default_rng(seeds[i])):
+                loss = model.loss(*parts[i].arguments) * share
                 return loss.item(), grad(loss, model.named_parameters())
 
         results = list(self._pool.map(one, range(len(parts))))
@@ -72,13 +106,13 @@ class Compute:
                 gradients[name] += share
         return loss, gradients
 
-    def mean_loss(self, model: GPT, batches: Iterable[Batch]) -> float:
+    def mean_loss(self, model: Learner, batches: Iterable[Examples]) -> float:
         """The loss without dropout, in nats per target over all batches together."""
 
         @no_grad()
         @QUIETLY
-        def nats(batch: Batch) -> tuple[float, int]:
-            return model.loss(batch.ids, batch.targets).item() * batch.count, batch.count
+        def nats(batch: Examples) -> tuple[float, int]:
+            return model.loss(*batch.arguments).item() * batch.count, batch.count
 
         training, waiting = model.training, iter(batches)
         parts: list[tuple[float, int]] = []
@@ -92,10 +126,10 @@ class Compute:
         return math.fsum(part for part, _ in parts) / max(1, sum(count for _, count in parts))
 
 
-def _shards(batch: Batch, count: int) -> list[Batch]:
-    """The rows of a batch in `count` parts as equal as can be, without empty ones."""
-    rows = np.array_split(np.arange(len(batch.ids)), min(count, len(batch.ids)))
-    return [Batch(batch.ids[r], batch.targets[r]) for r in rows]
+def _shards(batch: Examples, count: int) -> list[Examples]:
+    """The examples of a batch in `count` parts as equal as can be, without empty ones."""
+    total = len(batch.arguments[0])
+    return [batch.take(rows) for rows in np.array_split(np.arange(total), min(count, total))]
 
 
 def default_threads() -> int:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.models.huggingface import file_tensors, load_tensors
 from tinygrad_tf.storage.run_directory import Checkpoint, RunDirectory
 from tinygrad_tf.train.events import Event
 from tinygrad_tf.train.trainer import Progress, Trainer
@@ -49,7 +48,7 @@ class RunStore:
         }
         path = self.directory.save_checkpoint(
             trainer.progress.step,
-            file_tensors(trainer.model),
+            trainer.model.file_tensors(),
             trainer.optimizer.state_dict(),
             state,
             best=best,
@@ -64,7 +63,7 @@ class RunStore:
 def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
     """Put a trainer where a checkpoint was saved."""
     state = checkpoint.state
-    load_tensors(trainer.model, checkpoint.model)
+    trainer.model.load_tensors(checkpoint.model)
     trainer.optimizer.load_state_dict(checkpoint.optimizer, state["optimizer_steps"])
     trainer.batches.restore(state["batches"])
     trainer.model.dropout_rng.bit_generator.state = state["dropout_rng"]

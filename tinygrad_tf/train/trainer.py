@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from tinygrad_tf.engine.graph import no_grad
 from tinygrad_tf.errors import FailedError, InputError
-from tinygrad_tf.models.gpt import GPT
 from tinygrad_tf.nn.hooks import record
-from tinygrad_tf.train.batches import Batch, Batches
+from tinygrad_tf.train.batches import Batches, Examples
 from tinygrad_tf.train.events import (
     CheckpointEvent,
     DoneEvent,
@@ -27,10 +26,10 @@ from tinygrad_tf.train.events import (
 )
 from tinygrad_tf.train.memory import keep_freed_memory
 from tinygrad_tf.train.optim import AdamW
-from tinygrad_tf.train.parallel import QUIETLY, Compute, Gradients, blas_threads
+from tinygrad_tf.train.parallel import QUIETLY, Compute, Gradients, Learner, blas_threads
 from tinygrad_tf.train.schedule import learning_rate
 
-BatchSource = Callable[[], Iterable[Batch]]
+BatchSource = Callable[[], Iterable[Examples]]
 
 # The validation loss has to rise this often in a row before it is called over-fitting.
 RISES_BEFORE_WARNING = 3
@@ -118,7 +117,7 @@ class Trainer:
 
     def __init__(
         self,
-        model: GPT,
+        model: Learner,
         batches: Batches,
         config: TrainConfig | None = None,
         *,
@@ -139,7 +138,10 @@ class Trainer:
         self.floor_bits_per_char: float | None = None
         c = self.config
         self.optimizer = AdamW(
-            model, c.learning_rate, (c.beta1, c.beta2), weight_decay=c.weight_decay
+            model.named_parameters(),
+            c.learning_rate,
+            (c.beta1, c.beta2),
+            weight_decay=c.weight_decay,
         )
         self._started = 0.0
         self._stopping = False
@@ -325,13 +327,13 @@ def _culprit(gradients: Gradients) -> str:
 
 
 @no_grad()
-def _first_non_finite(model: GPT, batch: Batch) -> str:
+def _first_non_finite(model: Learner, batch: Examples) -> str:
     """The first named value of the forward pass that is not finite."""
     for name, p in model.named_parameters().items():
         if not np.isfinite(p.data).all():
             return f"the parameter {name}"
     with np.errstate(all="ignore"), record() as values:
-        model.loss(batch.ids, batch.targets)
+        model.loss(*batch.arguments)
     return next((name for name, v in values.items() if _is_broken(name, v.data)), "the logits")
 
 
