@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -45,6 +45,10 @@ class Tokenizer(Protocol):
         """Return the ids (N,) of a text; `start` is added to positions named in a fault."""
         ...
 
+    def encode_chunks(self, chunks: Iterable[str]) -> Iterator[Ids]:
+        """Yield the ids of a text that comes in chunks: in all, exactly those of the whole."""
+        ...
+
     def decode(self, ids: ArrayLike) -> str:
         """Return the text of the ids (N,); InputError for an id outside the vocabulary."""
         ...
@@ -53,6 +57,10 @@ class Tokenizer(Protocol):
 
     def count_chars(self, ids: ArrayLike) -> int:
         """Return how many characters the ids begin; counts of parts add up to the whole's."""
+        ...
+
+    def count_bytes(self, ids: ArrayLike) -> int:
+        """Return how many bytes of UTF-8 the ids stand for; parts add up to the whole's."""
         ...
 
     def token_text(self, token: int) -> str:
@@ -120,6 +128,10 @@ class CharTokenizer:
             ids = ids[ids >= 0]
         return ids
 
+    def encode_chunks(self, chunks: Iterable[str]) -> Iterator[Ids]:
+        """Yield the ids of each chunk; positions in a fault count from the first."""
+        return _one_by_one(self, chunks)
+
     def decode(self, ids: ArrayLike) -> str:
         """Return the text of the ids (N,)."""
         codes = self._codes[_checked(ids, self.vocab_size)]
@@ -132,6 +144,10 @@ class CharTokenizer:
     def count_chars(self, ids: ArrayLike) -> int:
         """Return the number of ids, each being one character."""
         return int(np.size(ids))
+
+    def count_bytes(self, ids: ArrayLike) -> int:
+        """Return the length of their text in UTF-8."""
+        return len(self.decode(ids).encode("utf-8"))
 
     def token_text(self, token: int) -> str:
         """Return the character."""
@@ -223,6 +239,10 @@ class ByteTokenizer:
         """Return any bytes at all as ids (N,)."""
         return np.frombuffer(data, dtype=np.uint8).astype(np.int64)
 
+    def encode_chunks(self, chunks: Iterable[str]) -> Iterator[Ids]:
+        """Yield the bytes of each chunk."""
+        return _one_by_one(self, chunks)
+
     def decode(self, ids: ArrayLike) -> str:
         """Return the text of the ids (N,), with U+FFFD where they are not UTF-8."""
         return self.decode_bytes(ids).decode("utf-8", "replace")
@@ -238,6 +258,10 @@ class ByteTokenizer:
     def count_chars(self, ids: ArrayLike) -> int:
         """Return the number of bytes that begin a character."""
         return int(np.count_nonzero((np.asarray(ids) & 0xC0) != 0x80))
+
+    def count_bytes(self, ids: ArrayLike) -> int:
+        """Return the number of ids, each being one byte."""
+        return int(np.size(ids))
 
     def token_text(self, token: int) -> str:
         """Return the ASCII character, or a name such as <0xE9>."""
@@ -335,6 +359,13 @@ def _malformed(path: str | os.PathLike[str], fault: str) -> InputError:
 
 
 _QUOTES = {"‘": "'", "’": "'", "“": "\"'", "”": "\"'", "«": "\"'", "»": "\"'"}
+
+
+def _one_by_one(tokenizer: CharTokenizer | ByteTokenizer, chunks: Iterable[str]) -> Iterator[Ids]:
+    position = 0
+    for chunk in chunks:
+        yield tokenizer.encode(chunk, start=position)
+        position += len(chunk)
 
 
 def _code_points(text: str) -> NDArray[np.uint32]:

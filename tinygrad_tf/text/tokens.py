@@ -163,13 +163,11 @@ def _write_text(
 ) -> dict[str, Any]:
     """Write the whole text as training tokens, then move their tail to validation."""
     with (folder / "train.bin").open("w+b") as train, (folder / "val.bin").open("wb") as val:
-        total = chars = position = 0
-        for chunk in source:
-            ids = tokenizer.encode(chunk, start=position)
+        total = chars = 0
+        for ids in tokenizer.encode_chunks(source):
             train.write(ids.astype(dtype).tobytes())
             total += len(ids)
             chars += tokenizer.count_chars(ids)
-            position += len(chunk)
         first = train_size(total, val_fraction)
         train.seek(first * dtype.itemsize)
         val_chars = 0
@@ -198,8 +196,14 @@ def _blocks_of_lines(source: TextSource) -> Iterator[tuple[int, str]]:
         pending = [chunk[cut + 1 :]]
 
 
-def _documents(block: str) -> list[str]:
-    return [line for line in block.split(BOUNDARY) if line.strip()]
+def _documents(block: str, position: int = 0) -> list[tuple[int, str]]:
+    """The lines of a block that are not blank, each with its position in the text."""
+    found = []
+    for line in block.split(BOUNDARY):
+        if line.strip():
+            found.append((position, line))
+        position += len(line) + 1
+    return found
 
 
 def _deal_documents(source: TextSource, val_fraction: float, seed: int) -> NDArray[np.bool_]:
@@ -225,7 +229,7 @@ def _write_documents(
     in_val: NDArray[np.bool_],
 ) -> dict[str, Any]:
     """Write every document to the split that it was dealt to, in order."""
-    (boundary,) = tokenizer.encode(BOUNDARY)
+    boundary = tokenizer.encode(BOUNDARY)
     done = 0
     with ExitStack() as files:
         splits = [
@@ -233,23 +237,15 @@ def _write_documents(
             for name in ("train", "val")
         ]
         for position, block in _blocks_of_lines(source):
-            documents = _documents(block)
-            if not documents:
-                continue
-            try:
-                ids = tokenizer.encode(BOUNDARY.join(documents) + BOUNDARY)
-            except InputError:
-                # Positions count in the text as it is, with its blank lines.
-                tokenizer.encode(block, start=position)
-                raise
-            lengths = np.diff(np.flatnonzero(ids == boundary), prepend=-1)
+            documents = _documents(block, position)
             marks = in_val[done : done + len(documents)]
             if len(marks) < len(documents):
                 raise InputError("the text changed while being read", "start again")
             done += len(documents)
-            marks_of_tokens = np.repeat(marks, lengths)
-            splits[0].add(ids[~marks_of_tokens], lengths[~marks])
-            splits[1].add(ids[marks_of_tokens], lengths[marks])
+            # One by one: what a token may span must not reach into the next document.
+            ids = [tokenizer.encode(line, start=start) for start, line in documents]
+            for split, here in zip(splits, (~marks, marks), strict=True):
+                split.add([part for part, mine in zip(ids, here, strict=True) if mine])
     return {split.name: split.counts for split in splits}
 
 
@@ -261,7 +257,7 @@ class _DocumentWriter:
         folder: Path,
         name: str,
         dtype: np.dtype[Any],
-        boundary: np.int64,
+        boundary: Ids,
         tokenizer: Tokenizer,
         files: ExitStack,
     ) -> None:
@@ -271,16 +267,21 @@ class _DocumentWriter:
         self._tokenizer = tokenizer
         self._tokens = files.enter_context((folder / f"{name}.bin").open("wb"))
         self._starts = files.enter_context((folder / f"{name}.starts").open("wb"))
+        self._boundary = boundary
         # The boundary that opens the first document closes none.
-        self.add(np.array([boundary]), np.array([1]))
+        self.add([boundary[:0]])
 
-    def add(self, ids: Ids, lengths: NDArray[Any]) -> None:
-        """Append documents, each ending with its boundary; `lengths` are in tokens."""
+    def add(self, documents: list[Ids]) -> None:
+        """Append documents, each ending with its boundary."""
+        if not documents:
+            return
+        ids = np.concatenate([part for ids in documents for part in (ids, self._boundary)])
+        lengths = [len(part) + len(self._boundary) for part in documents]
         ends = self.counts["tokens"] - 1 + np.cumsum(lengths)
         self._tokens.write(ids.astype(self._dtype).tobytes())
         self._starts.write(ends.astype("<i8").tobytes())
         self.counts["tokens"] += len(ids)
-        self.counts["documents"] += len(lengths)
+        self.counts["documents"] += len(documents)
         self.counts["chars"] += self._tokenizer.count_chars(ids)
 
 
