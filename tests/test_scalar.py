@@ -1,11 +1,9 @@
 """Value: known numbers, conventions, agreement with Tensor, and a textbook twin."""
 
 import gc
-import importlib.util
 import math
 import operator
 import sys
-import time
 import weakref
 from pathlib import Path
 
@@ -383,18 +381,3 @@ OPERATORS = {
 }
 TestBesideItsTwin = BesideItsTwin.TestCase
 TestBesideItsTwin.settings = settings(max_examples=150, stateful_step_count=25)
-
-
-# --- the benchmark --------------------------------------------------------------------------------
-def test_a_network_is_at_least_4_times_as_fast_as_micrograds():
-    peer = pytest.importorskip("micrograd.engine")
-    place = Path(__file__).with_name("bench") / "scalar.py"
-    spec = importlib.util.spec_from_file_location("bench_scalar", place)
-    bench = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(bench)
-    for _ in range(3):  # other work on the machine can spoil a run
-        times = bench.compare(peer.Value, rounds=60)
-        if times["micrograd"] >= 4 * times["Value, dot"]:
-            return
-        time.sleep(0.5)
-    pytest.fail(f"only {times['micrograd'] / times['Value, dot']:.2f} times as fast")

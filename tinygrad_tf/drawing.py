@@ -94,6 +94,9 @@ class Drawing:
                 deeper = below + ("   " if end == last else bar)
                 stack.append((parent, slope, below + end, deeper))
 
+    def __str__(self) -> str:
+        return self.text()
+
     def text(self, *, ascii: bool = False) -> str:
         """The tree in columns: the facts of each node, and its local slope in the one above."""
         names = list(dict.fromkeys(name for box in self.boxes for name, _ in box.facts))
@@ -250,7 +253,11 @@ def columns(lines: list[list[str]]) -> str:
 
 def _place(x: Any) -> Any:
     """What stands in the graph for x: a Value itself, a Tensor's node."""
-    return x if isinstance(x, Value) else x.node
+    if isinstance(x, Value):
+        return x
+    if not hasattr(x, "node"):
+        raise InputError(f"a {type(x).__name__} has no graph", "draw a Value or a Tensor")
+    return x.node
 
 
 def _inputs(node: Value | Node) -> list[tuple[Any, str]]:

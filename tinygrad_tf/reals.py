@@ -12,7 +12,10 @@ def number(x: object) -> float:
     if type(x) is float:
         return x
     if isinstance(x, Real):
-        return float(x)
+        try:
+            return float(x)
+        except OverflowError:
+            raise InputError("a whole number is beyond 1.8e308, the largest float") from None
     raise TypeError(f"a Value is made of numbers and Values, not of a {type(x).__name__}")
 
 

@@ -250,6 +250,11 @@ def _check_yours(
                 "--backward where it is plain NumPy",
             ) from fault
     if json:
-        print_json({"ok": True, "function": report.function, **_report_json(report)})
+        print_json({"ok": report.decided, "function": report.function, **_report_json(report)})
     else:
         answer(printable(str(report), keep="\n"))
+    if not report.decided:
+        raise FailedError(
+            f"gradcheck of {target} decided nothing: no step of differences tells a slope here",
+            "give another --range, or --method complex",
+        )

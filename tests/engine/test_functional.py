@@ -1,13 +1,26 @@
 """Derivatives of functions: against closed forms, against each other, nested."""
 
-from typing import Any
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinygrad_tf import Tensor, grad, hessian, hvp, jacobian, jvp, ops, value_and_grad, vjp
+from tinygrad_tf import (
+    Tensor,
+    grad,
+    hessian,
+    hvp,
+    jacobian,
+    jvp,
+    no_grad,
+    ops,
+    value_and_grad,
+    vjp,
+)
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models import GPT, GPTConfig
 from tinygrad_tf.nn.module import Parameter
@@ -299,3 +312,57 @@ def test_jvp_hvp_and_hessian_equal_hips_autograd(parts: Any, n: int, seed: int) 
     scalar = lambda z: (ours(z) * u).sum()  # noqa: E731
     near(hvp(scalar, [x], [v])[0], autograd.hessian_vector_product(total)(x, v))
     near(hessian(scalar)(x), autograd.hessian(total)(x))
+
+
+def test_they_record_within_no_grad_too() -> None:
+    with no_grad():
+        y, g = value_and_grad(lambda x: (x * x).sum())(X)
+        product = hvp(quadratic, [X], [V])[0]
+        rows = hessian(quadratic)(X)
+    close(y, X @ X)
+    close(g, 2 * X)
+    close(product, 0.5 * (A + A.T) @ V)
+    close(rows, 0.5 * (A + A.T))
+
+
+def test_results_hold_no_graph_that_nobody_could_ask_for() -> None:
+    both = value_and_grad(lambda p: (p["w"] * p["w"]).sum())
+    p: Any = {"w": X}
+    for _ in range(3):
+        y, g = both(p)
+        assert not y.requires_grad and not g["w"].requires_grad
+        p = {"w": p["w"] - 0.1 * g["w"]}
+    close(p["w"], X * 0.8**3)
+    y, pull = vjp(smooth, X)
+    assert not y.requires_grad and not pull(V)[0].requires_grad
+    outside = Tensor(2.0, requires_grad=True)
+    assert value_and_grad(lambda x: (x * outside).sum())(X)[1].requires_grad
+
+
+def test_gradients_do_not_share_memory_with_the_upstream() -> None:
+    u = V.copy()
+    (g,) = vjp(lambda x: x + 1.0, X)[1](u)
+    u[:] = 9.0
+    close(g, V)
+
+
+def test_named_tuples_ordered_dicts_and_none_keep_their_kind() -> None:
+    class Pair(NamedTuple):
+        a: Any
+        b: Any
+
+    _, g = value_and_grad(lambda p: (p.a * p.b["c"]).sum())(Pair(X, OrderedDict(c=V, d=None)))
+    assert isinstance(g, Pair) and isinstance(g.b, OrderedDict) and g.b["d"] is None
+    close(g.a, V)
+    close(g.b["c"], X)
+    with pytest.raises(TypeError, match="give one number"):
+        jacobian(smooth, (0, 1))  # type: ignore[arg-type]
+
+
+def test_two_threads_substitute_in_turn() -> None:
+    _, p, loss = tiny_gpt(True)
+    _, alone = value_and_grad(loss)(p)
+    with ThreadPoolExecutor(4) as pool:
+        for _, g in pool.map(lambda _: value_and_grad(loss)(p), range(20)):
+            for name, x in alone.items():
+                assert np.array_equal(g[name].data, x.data)

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,8 +48,20 @@ def test_a_view_recorded_in_place_of_its_leaf_is_watched() -> None:
 def test_results_that_were_recorded_are_read_only_and_others_are_not() -> None:
     x = Tensor([1.0, 2.0], requires_grad=True)
     h = x.exp()
-    with pytest.raises(ValueError, match="read-only"):
-        h.data[0] = 0.0
+
+    def ways(data: Any) -> list[Callable[[], object]]:
+        return [
+            lambda: data.__setitem__(0, 0.0),
+            lambda: np.add(data, 1.0, out=data),
+            lambda: data.__iadd__(1.0),
+            data.sort,
+            lambda: data[:1].fill(0.0),
+        ]
+
+    for change in ways(h.data):
+        with pytest.raises(MutationError, match=r"write y = y \+ change"):
+            change()
+    assert type(h.data * 2) is np.ndarray and repr(h.data) == repr(h.data.copy() * 1.0)
     with no_grad():
         x.exp().data[0] = 0.0
     Tensor([1.0]).exp().data[0] = 0.0
@@ -115,6 +128,68 @@ def test_unguarded_is_for_loops_that_know_what_they_do() -> None:
         x.data[:] = 0.0
     loss.backward()
     assert np.array_equal(y.grad, [0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x, places: x[places],
+        lambda x, places: x[places, 1:],
+        lambda x, places: x[:, places],
+        lambda x, places: ops.take(x, places, 1),
+        lambda x, places: ops.embedding(x, places),
+        lambda x, places: ops.cross_entropy(x, places),
+        lambda x, places: ops.take_along_axis(x, places[:, None], 1),
+        lambda x, places: x[places > 0],
+    ],
+)
+def test_indices_and_targets_are_watched_too(use: Any) -> None:
+    places = np.array([0, 2, 1])
+    x = Tensor(np.arange(9.0).reshape(3, 3), requires_grad=True)
+    loss = use(x, places).sum()
+    expected = grad(use(x, places.copy()).sum(), x)
+    places[:] = places[::-1].copy()
+    try:
+        assert np.array_equal(grad(loss, x), expected)  # a copy was recorded
+    except MutationError:
+        assert not np.array_equal(grad(use(x, places).sum(), x), expected) or places[1] == 2
+
+
+def test_a_list_of_places_is_copied() -> None:
+    x, places = Tensor(np.zeros(5), requires_grad=True), [0, 1]
+    loss = x[places].sum()
+    places[0] = 4
+    loss.backward()
+    assert x.grad is not None and x.grad.tolist() == [1, 1, 0, 0, 0]
+
+
+def test_what_no_wanted_gradient_reads_may_change() -> None:
+    x, c = Tensor([1.0, 2.0], requires_grad=True), np.array([3.0, 4.0])
+    y = (x * c).sum()
+    x.data += 1.0  # only the gradient of c, which nobody wants, would read x
+    assert np.array_equal(grad(y, x), c)
+    table = Tensor(np.ones((4, 2)), requires_grad=True)
+    y = ops.embedding(table, [1, 1]).sum()
+    table.data[:] = 0.0
+    assert grad(y, table).tolist() == [[0, 0], [2, 2], [0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("width", [61, 64, 122, 128])
+def test_no_regular_change_of_a_large_array_goes_unseen(width: int) -> None:
+    rng = np.random.default_rng(width)
+
+    def swap(a: Array) -> None:
+        a[[0, 61]] = a[[61, 0]]
+
+    def negate(a: Array) -> None:
+        a[:122] *= -1
+
+    for change in (rng.shuffle, swap, negate, lambda a: np.negative(a, out=a)):
+        a = rng.normal(size=(200, width))
+        y = (Tensor(np.ones_like(a), requires_grad=True) * a).sum()
+        change(a)
+        with pytest.raises(MutationError):
+            y.backward()
 
 
 # --- the first NaN or infinity --------------------------------------------------------------------

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tinygrad_tf import Tensor, grad, ops
+from tinygrad_tf import GradcheckError, Tensor, grad, gradcheck, no_grad, ops
+from tinygrad_tf.engine.graph import Fused, Op
 
 
 @pytest.mark.parametrize("ids", [[4], [-1]])
@@ -109,3 +110,105 @@ def test_gradients_of_and_for_what_is_no_tensor() -> None:
         grad(3.0, [x])
     with pytest.raises(TypeError, match="for Tensors, not for ndarray"):
         grad(x.sum(), [np.ones(1)])
+
+
+def test_numpys_arguments_mean_what_they_mean_there_or_are_refused() -> None:
+    t = Tensor(np.array([[3.0, 1.0, 2.0], [0.0, 5.0, 4.0]]), requires_grad=True)
+    for call in (
+        lambda: np.sort(t, -1, "stable"),
+        lambda: np.sum(t, 0, np.float64),
+        lambda: np.var(t, 0, float),
+        lambda: np.linalg.norm(t, 2),
+        lambda: np.take(t, [0], 1, None, "wrap"),
+    ):
+        with pytest.raises(TypeError, match="has no derivative here"):
+            call()
+    plain = t.data
+    np.testing.assert_array_equal(np.sort(t, -1).data, np.sort(plain, -1))
+    np.testing.assert_array_equal(np.sort(t, axis=None).data, np.sort(plain, axis=None))
+    np.testing.assert_array_equal(np.sum(t, 0, None, None, True).data, plain.sum(0, keepdims=True))
+    np.testing.assert_array_equal(np.var(t, 0, ddof=1).data, plain.var(0, ddof=1))
+    np.testing.assert_allclose(np.linalg.norm(t).data, np.linalg.norm(plain))
+    np.testing.assert_array_equal(
+        np.concatenate([t, t], axis=None).data, np.concatenate([plain, plain], axis=None)
+    )
+    first, second = np.split(t, 2, 0)
+    np.testing.assert_array_equal(np.concatenate([first, second]).data, plain)
+
+
+def test_shapes_and_masks_that_mean_nothing_are_refused() -> None:
+    x = Tensor(np.ones((2, 3, 4)), requires_grad=True)
+    with pytest.raises(TypeError, match="mask of int64"):
+        ops.attention(x, x, x, mask=np.tril(np.ones((3, 3), np.int64)))
+    with pytest.raises(ValueError, match="do not go together"):
+        ops.attention(x, x[:1], x[:1])
+    with pytest.raises(ValueError, match="divided into 3 parts"):
+        ops.self_attention(x, 1)
+    with pytest.raises(ValueError, match="batch, time and channels"):
+        ops.attention(x[0], x[0], x[0])
+    with pytest.raises(ValueError, match=r"rows of numbers, \(V, C\)"):
+        ops.embedding(np.ones((4, 2, 3)), [0])
+    with pytest.raises(ValueError, match="no entries"):
+        ops.layer_norm(np.ones((2, 0)))
+    with pytest.raises(ValueError, match="is no matrix"):
+        x @ 2.0  # type: ignore[operator]
+
+
+def test_whole_numbers_become_floats_where_numpy_makes_them_so() -> None:
+    rows = Tensor([[1, 2, 3]])
+    assert ops.cross_entropy(rows, [0]).item() == pytest.approx(2.4076059644443806)
+    assert (rows**2.0).dtype == np.float64 and (rows**2).dtype == np.int64
+    for op in (ops.softmax, ops.log_softmax, ops.logsumexp, ops.layer_norm, ops.rms_norm, ops.gelu):
+        np.testing.assert_allclose(op(rows).data, op(rows.astype(float)).data)
+
+
+def test_a_rule_that_does_not_fit_its_op_is_refused_when_it_is_made() -> None:
+    with pytest.raises(TypeError, match=r"write \(rule,\)"):
+        Op("f", np.sin, lambda g, y, x: g)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="write lambda g, y, x: "):
+        Op("f", np.sin, (lambda g, x: g,))
+    with pytest.raises(TypeError, match="1 rules, one per input, but was called with 2"):
+        Op("f", np.add, (lambda g, y, a: g,))(Tensor(1.0, requires_grad=True), 2.0)
+    twice = Op("f", np.sin, (lambda g, *rest: g * np.cos(rest[1]),))
+    x = Tensor(0.5, requires_grad=True)
+    twice(x).backward()
+    assert x.grad == np.cos(0.5)
+
+
+def test_one_array_given_for_two_inputs_does_no_harm() -> None:
+    def backward(g: Any, y: Any, inputs: Any, extras: Any, needs: Any) -> Any:
+        return (2.0 * g,) * 2
+
+    both = Fused("both", lambda a, b: (2.0 * (a + b), ()), backward, lambda a, b: 2.0 * (a + b))
+    a, b = (Tensor(np.ones(3), requires_grad=True) for _ in range(2))
+    early, other = a * 10.0, b * 1.0
+    (Tensor.record(both, a, b) + early + other).sum().backward()
+    assert a.grad is not None and b.grad is not None
+    assert a.grad.tolist() == [12.0] * 3 and b.grad.tolist() == [3.0] * 3
+    late = Tensor.record(both, a, b)
+    a.grad = b.grad = None
+    (early.detach() * 0.0 + late).sum().backward()
+    assert a.grad.tolist() == [2.0] * 3 and b.grad.tolist() == [2.0] * 3
+
+    def by_hand(g: Any, a: Any, b: Any) -> Any:
+        return (2.0 * g,) * 2
+
+    with pytest.raises(GradcheckError, match="shares memory with that of"):
+        gradcheck(lambda a, b: 2.0 * (a + b), np.ones(3), np.ones(3), backward=by_hand)
+
+
+def test_logsumexp_of_infinity_and_nan_is_as_in_pytorch() -> None:
+    for values, expected in (([np.inf, 1.0], [np.nan, 0.0]), ([np.nan, 1.0], [np.nan, np.nan])):
+        x = Tensor(values, requires_grad=True)
+        with np.errstate(invalid="ignore"):
+            ops.logsumexp(x).backward()
+        np.testing.assert_array_equal(x.grad, expected)
+
+
+def test_a_context_may_be_entered_again() -> None:
+    quiet = no_grad()
+    x = Tensor(1.0, requires_grad=True)
+    for _ in range(2):
+        with quiet, quiet:
+            assert not (x * 2.0).requires_grad
+        assert (x * 2.0).requires_grad

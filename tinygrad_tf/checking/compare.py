@@ -58,7 +58,7 @@ def compare_entries(trial: Trial, analytic: Sequence[Array], centre: Array) -> R
     shares = [float(np.mean(wrong)) if wrong.size else 0.0 for wrong in found.wrong]
     if any(shares):
         raise _mismatch(trial, analytic, found, shares.index(max(shares)), centre)
-    entries = sum(x.size for x in trial.arrays) - len(found.kinks)
+    entries = sum(x.size for x in trial.arrays) - len(found.kinks) - len(found.ill)
     return Report(
         trial.subject.name,
         trial.method,
@@ -225,7 +225,7 @@ def compare_directions(trial: Trial, analytic: Sequence[Array], centre: Array) -
     return Report(
         trial.subject.name,
         "directional",
-        REPEATS - len(kinks),
+        REPEATS - len(kinks) - len(ill),
         worst,
         ill_conditioned=tuple(ill),
         kinks=tuple(kinks),

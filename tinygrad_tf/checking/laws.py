@@ -72,6 +72,13 @@ def laws(trial: Trial, gradients: Sequence[Array], *, float32: bool) -> None:
 def _memory(trial: Trial, gradients: Sequence[Array]) -> None:
     others = [(name, x) for name, x in zip(trial.subject.names, trial.arrays, strict=True)]
     others.append(("the upstream", trial.up))
+    handed = trial.gradients()
+    for which, g in enumerate(handed):
+        for other, earlier in enumerate(handed[:which]):
+            if np.shares_memory(g, earlier):
+                name = trial.subject.names[other]
+                text = f"the gradient shares memory with that of {name}; return a copy"
+                raise trial.error("memory", text, which)
     for which, (g, old) in enumerate(zip(trial.gradients(), gradients, strict=True)):
         for name, x in others:
             if np.shares_memory(g, x):

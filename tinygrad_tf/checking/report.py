@@ -46,7 +46,7 @@ class Entry:
 class Report:
     """What was checked where nothing is wrong.
 
-    entries: how many were compared; worst: the largest |analytic - numeric| / max(1, |numeric|);
+    entries: how many were compared and decided; worst: the largest |analytic - numeric| / max(1, |numeric|);
     worst_second: the same of the gradient's gradient, None where it was not checked;
     ill_conditioned: entries that no step of differences decides, each with its reason; kinks:
     entries where the function is not differentiable, skipped; method: the one that was used.
@@ -60,6 +60,11 @@ class Report:
     ill_conditioned: tuple[str, ...] = ()
     kinks: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
+
+    @property
+    def decided(self) -> bool:
+        """Whether anything was compared, or there was nothing to compare."""
+        return self.entries > 0 or not (self.ill_conditioned or self.kinks)
 
     def joined(self, other: Report) -> Report:
         """Both findings in one report."""
@@ -78,7 +83,8 @@ class Report:
         second = "" if self.worst_second is None else f", of second order {self.worst_second:.1e}"
         noun = "entry" if self.entries == 1 else "entries"
         head = (
-            f"gradcheck passed: {self.function}: {self.entries} {noun}, "
+            f"gradcheck {'passed' if self.decided else 'decided nothing'}: "
+            f"{self.function}: {self.entries} {noun}, "
             f"worst error {self.worst:.1e}{second}, method={self.method}"
         )
         lines = [f"  ill-conditioned: {text}" for text in self.ill_conditioned]

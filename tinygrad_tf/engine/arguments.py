@@ -14,6 +14,12 @@ def as_tensor(x: Any) -> Tensor:
     return x if isinstance(x, Tensor) else Tensor(x)
 
 
+def as_real(x: Any) -> Tensor:
+    """As `as_tensor`; whole numbers become float64, as NumPy's functions make them."""
+    made = as_tensor(x)
+    return Tensor(made.data.astype(np.float64)) if made.dtype.kind in "biu" else made
+
+
 def as_array(x: Any) -> Any:
     """The numbers, without their graph."""
     return x.data if isinstance(x, Tensor) else np.asarray(x)

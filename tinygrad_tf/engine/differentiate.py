@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,69 @@ def backward(result: Tensor, upstream: Any = None, retain_graph: bool = False) -
         node.grad = gradient if node.grad is None else np.asarray(node.grad + gradient)
 
 
+@overload
+def grad(
+    loss: Tensor,
+    inputs: Tensor,
+    *,
+    upstream: Any = None,
+    create_graph: Literal[False] = False,
+    retain_graph: bool | None = None,
+) -> Array: ...
+@overload
+def grad(
+    loss: Tensor,
+    inputs: Sequence[Tensor],
+    *,
+    upstream: Any = None,
+    create_graph: Literal[False] = False,
+    retain_graph: bool | None = None,
+) -> list[Array]: ...
+@overload
+def grad(
+    loss: Tensor,
+    inputs: Mapping[str, Tensor],
+    *,
+    upstream: Any = None,
+    create_graph: Literal[False] = False,
+    retain_graph: bool | None = None,
+) -> dict[str, Array]: ...
+@overload
+def grad(
+    loss: Tensor,
+    inputs: Tensor,
+    *,
+    upstream: Any = None,
+    create_graph: Literal[True],
+    retain_graph: bool | None = None,
+) -> Tensor: ...
+@overload
+def grad(
+    loss: Tensor,
+    inputs: Sequence[Tensor],
+    *,
+    upstream: Any = None,
+    create_graph: Literal[True],
+    retain_graph: bool | None = None,
+) -> list[Tensor]: ...
+@overload
+def grad(
+    loss: Tensor,
+    inputs: Mapping[str, Tensor],
+    *,
+    upstream: Any = None,
+    create_graph: Literal[True],
+    retain_graph: bool | None = None,
+) -> dict[str, Tensor]: ...
+@overload
+def grad(
+    loss: Tensor,
+    inputs: Tensor | Sequence[Tensor] | Mapping[str, Tensor],
+    *,
+    upstream: Any = None,
+    create_graph: bool = False,
+    retain_graph: bool | None = None,
+) -> Any: ...
 def grad(
     loss: Tensor,
     inputs: Tensor | Sequence[Tensor] | Mapping[str, Tensor],

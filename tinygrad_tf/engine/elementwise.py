@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_tf.engine import fused, rules
-from tinygrad_tf.engine.arguments import as_tensor
+from tinygrad_tf.engine.arguments import as_real, as_tensor
 from tinygrad_tf.engine.tensor import Tensor
 
 _record = Tensor.record
@@ -38,7 +38,7 @@ def power(a: Any, b: Any) -> Tensor:
     """a to the power b; the gradient at 0**b is 0 for b >= 0, as in PyTorch."""
     if isinstance(b, int | float | np.number) and isinstance(a, Tensor):
         # NumPy's float32 power is some twenty times as slow as a product.
-        if b == 2:
+        if b == 2 and (a.dtype.kind in "fc" or isinstance(b, int | np.integer)):
             return _record(rules.square, a)
         if b == 0.5:
             return _record(rules.sqrt, a)
@@ -197,7 +197,7 @@ def gelu(x: Any, approximate: str = "none") -> Tensor:
     """x Φ(x) (Hendrycks & Gimpel 2016), exact, or with `approximate="tanh"` their tanh form."""
     if approximate not in ("none", "tanh"):
         raise ValueError(f"approximate is {approximate!r}; give 'none' or 'tanh'")
-    return _record(fused.gelu, as_tensor(x), approximate=approximate == "tanh")
+    return _record(fused.gelu, as_real(x), approximate=approximate == "tanh")
 
 
 def absolute(x: Any) -> Tensor:

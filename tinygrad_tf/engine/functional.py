@@ -1,9 +1,10 @@
 """Derivatives of functions, as in JAX: each takes a function of arrays and gives derivatives.
 
 All of them are walks back with the rules recorded, so whatever they return is itself a Tensor
-that can be differentiated, and they nest to any order. An argument, and what a function returns,
-may also be a dict, list or tuple of arrays: derivatives are then built alike. So the parameters
-of a model are one argument (see `Module.substituted`).
+that can be differentiated by a function around them, and they nest to any order; where there is
+none, it holds no graph. The function is recorded also within `no_grad()`. An argument, and what a
+function returns, may also be a dict, list or tuple of arrays: derivatives are then built alike. So
+the parameters of a model are one argument (see `Module.substituted`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_tf.engine import ops
-from tinygrad_tf.engine.graph import enable_grad
+from tinygrad_tf.engine.graph import Node, enable_grad
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.engine.trees import leaves, matched, rebuilt
 from tinygrad_tf.engine.walk import walk_back
@@ -30,29 +31,30 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0) -> Callable[..
     """
 
     def both(*inputs: Any) -> tuple[Tensor, Any]:
-        at, doors = _open(inputs, argnums)
-        y = _result(f(*doors))
+        opened = _Opened(inputs, argnums)
+        y = opened.result(f)
         if not isinstance(y, Tensor) or y.size != 1:
             shape = y.shape if isinstance(y, Tensor) else f"a {type(y).__name__}"
             raise ValueError(
                 f"a gradient starts from one number, but f gives shape {shape}; "
                 f"take its sum or mean, or use vjp or jacobian"
             )
-        gradients = _pull(y, [doors[i] for i in at], np.ones_like(y.data))
-        return y, gradients[0] if isinstance(argnums, int) else tuple(gradients)
+        gradients = _pull(y, opened.chosen, np.ones_like(y.data))
+        both = (y, gradients[0] if isinstance(argnums, int) else tuple(gradients))
+        return opened.closed(both)  # type: ignore[no-any-return]
 
     return both
 
 
 def vjp(f: Function, *inputs: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """f(*inputs), and a function that takes an upstream u to (uᵀ ∂f/∂x for each input x)."""
-    at, doors = _open(inputs, range(len(inputs)))
-    y = _result(f(*doors))
+    opened = _Opened(inputs, range(len(inputs)))
+    y = opened.result(f)
 
     def pull(upstream: Any) -> tuple[Any, ...]:
-        return tuple(_pull(y, [doors[i] for i in at], upstream))
+        return tuple(opened.closed(_pull(y, opened.chosen, upstream)))
 
-    return y, pull
+    return opened.closed(y), pull
 
 
 def jvp(f: Function, inputs: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -62,22 +64,24 @@ def jvp(f: Function, inputs: Sequence[Any], tangents: Sequence[Any]) -> tuple[An
     """
     if len(inputs) != len(tangents):
         raise ValueError(f"{len(inputs)} inputs, but {len(tangents)} tangents")
-    at, doors = _open(inputs, range(len(inputs)))
-    y = _result(f(*doors))
+    opened = _Opened(inputs, range(len(inputs)))
+    y = opened.result(f)
     zeros = [Tensor(np.zeros_like(part.data), requires_grad=True) for part in leaves(y)]
+    opened.fresh |= {zero.node for zero in zeros}
     upstream = rebuilt(y, zeros)
-    along = _dot(_pull(y, [doors[i] for i in at], upstream), list(tangents), "a tangent")
-    return y, _pull(along, [upstream], np.ones_like(along.data))[0]
+    along = _dot(_pull(y, opened.chosen, upstream), list(tangents), "a tangent")
+    moved = _pull(along, [upstream], np.ones_like(along.data))[0]
+    return opened.closed((y, moved))  # type: ignore[no-any-return]
 
 
 def hvp(f: Function, inputs: Sequence[Any], vectors: Sequence[Any]) -> tuple[Any, ...]:
     """The Hessian of f, a single number, times the vectors, for each input."""
     if len(inputs) != len(vectors):
         raise ValueError(f"{len(inputs)} inputs, but {len(vectors)} vectors")
-    at, doors = _open(inputs, range(len(inputs)))
-    gradients = value_and_grad(f, at)(*doors)[1]
+    opened = _Opened(inputs, range(len(inputs)))
+    gradients = value_and_grad(f, opened.at)(*opened.doors)[1]
     along = _dot(list(gradients), list(vectors), "a vector")
-    return tuple(_pull(along, [doors[i] for i in at], np.ones_like(along.data)))
+    return tuple(opened.closed(_pull(along, opened.chosen, np.ones_like(along.data))))
 
 
 def jacobian(f: Function, argnums: int = 0) -> Callable[..., Any]:
@@ -85,11 +89,14 @@ def jacobian(f: Function, argnums: int = 0) -> Callable[..., Any]:
 
     Where these are trees: built as f's result, each leaf of it built as x.
     """
+    if not isinstance(argnums, int):
+        raise TypeError(f"argnums is {argnums!r}; give one number, or make the inputs one tuple")
 
     def rows(*inputs: Any) -> Any:
-        _, doors = _open(inputs, argnums)
-        x, y = doors[argnums], _result(f(*doors))
-        return rebuilt(y, [_rows(part, x) for part in leaves(y)])
+        opened = _Opened(inputs, argnums)
+        y = opened.result(f)
+        found = rebuilt(y, [_rows(part, opened.doors[argnums]) for part in leaves(y)])
+        return opened.closed(found)
 
     return rows
 
@@ -100,36 +107,76 @@ def hessian(f: Function, argnums: int = 0) -> Callable[..., Any]:
     return jacobian(lambda *inputs: both(*inputs)[1], argnums)
 
 
+class _Opened:
+    """The inputs of a function, those asked for as trees of Tensors that the walk back stops at.
+
+    A Tensor that an outer function differentiates stays connected to it; the others become leaves
+    of their own, which are `fresh`.
+    """
+
+    def __init__(self, inputs: Sequence[Any], argnums: int | Sequence[int]) -> None:
+        self.at = [argnums] if isinstance(argnums, int) else list(argnums)
+        self.doors = list(inputs)
+        self.fresh: set[Node | None] = set()
+        for i in self.at:
+            self.doors[i] = rebuilt(self.doors[i], [self._door(x) for x in leaves(self.doors[i])])
+
+    def _door(self, x: Any) -> Tensor:
+        if isinstance(x, Tensor) and x.requires_grad:
+            with enable_grad():
+                return x * 1.0
+        made = Tensor(x.data if isinstance(x, Tensor) else x, requires_grad=True)
+        self.fresh.add(made.node)
+        return made
+
+    @property
+    def chosen(self) -> list[Any]:
+        """The inputs that derivatives are asked for."""
+        return [self.doors[i] for i in self.at]
+
+    def result(self, f: Function) -> Any:
+        """What f gives, recorded, as a tree of Tensors."""
+        with enable_grad():
+            y = f(*self.doors)
+        return rebuilt(y, [x if isinstance(x, Tensor) else Tensor(x) for x in leaves(y)])
+
+    def closed(self, results: Any) -> Any:
+        """The results, without their graph if nobody outside could differentiate them.
+
+        Else a loop that goes on from its results would keep every step it ever made.
+        """
+        found = leaves(results)
+        if self._is_seen_outside([x.node for x in found]):
+            return results
+        return rebuilt(results, [x.detach() for x in found])
+
+    def _is_seen_outside(self, ends: Sequence[Node | None]) -> bool:
+        """Whether the graph behind these nodes has a leaf that is not one of ours."""
+        waiting = [node for node in ends if node is not None]
+        seen = set(waiting)
+        while waiting:
+            node = waiting.pop()
+            if node.op is None and node not in self.fresh:
+                return True
+            for parent in node.parents or ():
+                if parent is not None and parent not in seen:
+                    seen.add(parent)
+                    waiting.append(parent)
+        return False
+
+
 def _rows(y: Tensor, x: Any) -> Any:
     """The Jacobian of one Tensor for a tree, one row of it at a time."""
     units = np.eye(y.size, dtype=y.dtype).reshape(y.size, *y.shape)
     rows = [leaves(_pull(y, [x], unit)[0]) for unit in units]
-    found = [
-        ops.reshape(ops.stack([row[i] for row in rows]), (*y.shape, *part.shape))
-        if rows
-        else Tensor(np.zeros((*y.shape, *part.shape), part.dtype))
-        for i, part in enumerate(leaves(x))
-    ]
+    with enable_grad():
+        found = [
+            ops.reshape(ops.stack([row[i] for row in rows]), (*y.shape, *part.shape))
+            if rows
+            else Tensor(np.zeros((*y.shape, *part.shape), part.dtype))
+            for i, part in enumerate(leaves(x))
+        ]
     return rebuilt(x, found)
-
-
-def _open(inputs: Sequence[Any], argnums: int | Sequence[int]) -> tuple[list[int], list[Any]]:
-    """The inputs, those asked for as trees of Tensors that the walk back stops at.
-
-    A Tensor that an outer function differentiates stays connected to it.
-    """
-    at = [argnums] if isinstance(argnums, int) else list(argnums)
-    doors = list(inputs)
-    for i in at:
-        doors[i] = rebuilt(doors[i], [_door(x) for x in leaves(doors[i])])
-    return at, doors
-
-
-def _door(x: Any) -> Tensor:
-    if isinstance(x, Tensor) and x.requires_grad:
-        with enable_grad():
-            return x * 1.0
-    return Tensor(x.data if isinstance(x, Tensor) else x, requires_grad=True)
 
 
 def _pull(y: Any, inputs: Sequence[Any], upstream: Any) -> list[Any]:
@@ -146,8 +193,18 @@ def _pull(y: Any, inputs: Sequence[Any], upstream: Any) -> list[Any]:
             found = walk_back(
                 y.node, start, lift=Tensor._of, retain=True, wanted=border, stop=border
             )
-    gradients = [found[x.node] if x.node in found else Tensor(np.zeros_like(x.data)) for x in doors]
+    gradients = [
+        _apart(found[x.node], start) if x.node in found else Tensor(np.zeros_like(x.data))
+        for x in doors
+    ]
     return list(rebuilt(list(inputs), gradients))
+
+
+def _apart(gradient: Tensor, start: Tensor) -> Tensor:
+    """The gradient with memory of its own, where it is the upstream passed on."""
+    if np.may_share_memory(gradient.data, start.data):
+        return Tensor._of(gradient.data.copy(), gradient.node)
+    return gradient
 
 
 def _dot(tree: Any, vectors: Any, what: str) -> Tensor:
@@ -166,7 +223,3 @@ def _like(given: Any, x: Tensor, what: str) -> Tensor:
     if made.shape != x.shape:
         raise ValueError(f"{what} has shape {made.shape} where {x.shape} is needed")
     return made
-
-
-def _result(y: Any) -> Any:
-    return rebuilt(y, [x if isinstance(x, Tensor) else Tensor(x) for x in leaves(y)])

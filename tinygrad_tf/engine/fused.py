@@ -338,7 +338,7 @@ def _embedding_backward(
 ) -> Gradients:
     """Add each row's gradient to the row of the table it came from."""
     table = inputs[0]
-    flat, rows = ids.reshape(-1), g.reshape(-1, g.shape[-1])
+    flat, rows = ids.reshape(-1), g.reshape(ids.size, g.shape[-1])
     out = np.zeros_like(table)
     if flat.size:
         # Sorted by row, equal ids lie together and one reduction serves each group.
@@ -353,4 +353,6 @@ def _embedding_composite(table: Any, *, ids: Array) -> Any:
     return shape_rules.getitem(table, index=ids, shape=tuple(table.shape))
 
 
-embedding = Fused("embedding", _embedding, _embedding_backward, _embedding_composite)
+embedding = Fused(
+    "embedding", _embedding, _embedding_backward, _embedding_composite, reads_inputs=False
+)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import inspect
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Protocol, TypeVar
+from functools import partial, wraps
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -45,14 +44,35 @@ class Op:
     forward: Callable[..., Any]
     rules: tuple[Rule | None, ...]
     variadic: bool = False
-    keeps_output: bool = field(init=False)
-    keeps_inputs: tuple[bool, ...] = field(init=False)
+    _used: tuple[tuple[bool, ...], ...] = field(init=False, repr=False)
+    _kept: dict[tuple[bool, ...], tuple[bool, ...]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        used = [_used_arguments(rule) for rule in self.rules if rule is not None]
-        keeps = [any(flags) for flags in zip(*used, strict=True)]
-        object.__setattr__(self, "keeps_output", bool(keeps) and keeps[0])
-        object.__setattr__(self, "keeps_inputs", tuple(keeps[1 : 1 + len(self.rules)]))
+        if not isinstance(self.rules, tuple):
+            raise TypeError(f"the rules of {self.name} are no tuple; write (rule,) for one input")
+        used = tuple(_used_arguments(self, rule) for rule in self.rules)
+        object.__setattr__(self, "_used", used)
+        object.__setattr__(self, "_kept", {})
+
+    def kept(self, wanted: tuple[bool, ...]) -> tuple[bool, ...]:
+        """Of the output and each input: is it used by the rules of the `wanted` inputs?"""
+        found = self._kept.get(wanted)
+        if found is None:
+            if self.variadic:
+                output, inputs = self._used[0]
+                found = (output, *(inputs for _ in wanted))
+            elif len(wanted) != len(self.rules):
+                raise TypeError(
+                    f"{self.name} has {len(self.rules)} rules, one per input, "
+                    f"but was called with {len(wanted)} inputs"
+                )
+            else:
+                flags = [
+                    used for used, is_wanted in zip(self._used, wanted, strict=True) if is_wanted
+                ]
+                found = tuple(any(column) for column in zip(*flags, strict=True))
+            self._kept[wanted] = found
+        return found
 
     def __call__(self, *inputs: Any, **params: Any) -> Any:
         """Run on arrays; on Tensors, run and record."""
@@ -75,7 +95,8 @@ class Fused:
     `forward(*inputs, **params)` returns (y, extras); `backward(g, y, inputs, extras, needs,
     **params)` returns one gradient per input, None where `needs` is false. `composite` says the
     same in plain NumPy: it is the oracle in the tests, and it is what is differentiated when a
-    derivative is itself to be differentiated.
+    derivative is itself to be differentiated. `reads_inputs` is false where no derivative depends
+    on the values of the inputs.
     """
 
     name: str
@@ -83,6 +104,7 @@ class Fused:
     backward: Callable[..., Sequence[Any]]
     composite: Callable[..., Any]
     keeps_output: bool = False
+    reads_inputs: bool = True
 
 
 _sequence = itertools.count()
@@ -129,7 +151,7 @@ class Node:
         self.params: dict[str, Any] = {}
         self.grad: Array | None = None
         self.keeps_grad = op is None
-        self.stamps: list[int | bytes | None] | None = None
+        self.stamps: dict[str, int] | None = None
         self.line = ""
 
     def free(self) -> None:
@@ -157,15 +179,29 @@ class Context(Protocol):
     def __call__(self, function: F, /) -> F: ...
 
 
-@contextmanager
-def switched(name: str, on: bool) -> Iterator[None]:
-    """Within this context, in this thread, one of the modes is as asked."""
-    before = getattr(mode, name)
-    setattr(mode, name, on)
-    try:
-        yield
-    finally:
-        setattr(mode, name, before)
+class switched:
+    """Within this context, in this thread, one of the modes is as asked; also a decorator."""
+
+    def __init__(self, name: str, on: bool) -> None:
+        self._name, self._on = name, on
+        self._before: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._before.append(getattr(mode, self._name))
+        setattr(mode, self._name, self._on)
+
+    def __exit__(self, *_: object) -> None:
+        setattr(mode, self._name, self._before.pop())
+
+    def __call__(self, function: F, /) -> F:
+        """The function, every call of it within a context of its own."""
+
+        @wraps(function)
+        def within(*args: Any, **kwargs: Any) -> Any:
+            with switched(self._name, self._on):
+                return function(*args, **kwargs)
+
+        return cast(F, within)
 
 
 def no_grad() -> Context:
@@ -178,8 +214,21 @@ def enable_grad() -> Context:
     return switched("recording", True)
 
 
-def _used_arguments(rule: Rule) -> list[bool]:
+def _used_arguments(op: Op, rule: Rule | None) -> tuple[bool, ...]:
     """Of y and the inputs, which does the rule say by their names that it uses?"""
-    named = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
-    arguments = [p for p in inspect.signature(rule).parameters.values() if p.kind not in named]
-    return [not p.name.startswith("_") for p in arguments[1:]]
+    count = 1 + (1 if op.variadic else len(op.rules))
+    if rule is None:
+        return (False,) * count
+    kind = inspect.Parameter
+    arguments = list(inspect.signature(rule).parameters.values())
+    by_place = [p for p in arguments if p.kind not in (kind.KEYWORD_ONLY, kind.VAR_KEYWORD)]
+    if by_place and by_place[-1].kind is kind.VAR_POSITIONAL:
+        by_place += [by_place[-1]] * (count + 1 - len(by_place))  # the rest, all alike
+    if len(by_place) < 1 + count:
+        inputs = ", ".join("x" if count == 2 else f"x{i}" for i in range(count - 1))
+        raise TypeError(
+            f"a rule of {op.name} takes {len(by_place)} arguments, but is called with the upstream "
+            f"gradient, the output and the inputs; write lambda g, y, {inputs}: ..."
+        )
+    # What comes after these by place are parameters.
+    return tuple(not p.name.startswith("_") for p in by_place[1 : 1 + count])

@@ -10,21 +10,15 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tinygrad_tf.engine.graph import Context, Node, switched
+from tinygrad_tf.engine.graph import Context, Fused, Node, switched
 
 Array = npt.NDArray[Any]
-Stamp = int | bytes | None
-
-# Up to this size a checksum of the bytes is quickest, above it sums of columns.
-_SMALL = 1 << 13
-# Odd, so that exchanging rows of any usual width moves words to other columns.
-_COLUMNS = 61
 
 
 class AnomalyError(FloatingPointError):
@@ -54,32 +48,98 @@ def detect_anomaly() -> Context:
 
 
 # --- changed arrays ---
+class ReadOnlyArray(np.ndarray):
+    """What `.data` of a recorded result is: to be read, and telling whoever writes what to do.
+
+    What is computed from it is a plain array.
+    """
+
+    def _require_writeable(self) -> None:
+        if self.flags.writeable:  # such as a copy
+            return
+        raise MutationError(
+            f"the result of a recorded operation, an array of shape {self.shape}, is not changed "
+            f"in place, since a gradient may need it; write y = y + change for a new Tensor, or "
+            f"change a copy (t.data.copy())"
+        )
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._require_writeable()
+        super().__setitem__(index, value)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        for target in kwargs.get("out", ()):
+            if isinstance(target, ReadOnlyArray):
+                target._require_writeable()
+        if "out" in kwargs:
+            kwargs["out"] = tuple(map(_plain, kwargs["out"]))
+        return getattr(ufunc, method)(*map(_plain, inputs), **kwargs)
+
+    def __repr__(self) -> str:
+        return repr(np.asarray(self))
+
+    def __reduce__(self) -> Any:
+        return np.asarray(self).__reduce__()
+
+    def sort(self, *args: Any, **kwargs: Any) -> None:
+        """As ndarray's, of a copy."""
+        self._require_writeable()
+        super().sort(*args, **kwargs)
+
+    def fill(self, *args: Any, **kwargs: Any) -> None:
+        """As ndarray's, of a copy."""
+        self._require_writeable()
+        super().fill(*args, **kwargs)
+
+
+def _plain(x: Any) -> Any:
+    return np.asarray(x) if isinstance(x, ReadOnlyArray) else x
+
+
 def protect(node: Node, result: Array, inputs: Sequence[Any]) -> None:
-    """Make the result of an operation read-only, and stamp what the node keeps of its inputs."""
+    """Make the result of an operation read-only, and stamp what the node keeps and others hold."""
     for x in inputs:
         if x is result:
             break
     else:
         result.setflags(write=False)
-    kept = node.inputs
-    assert kept is not None
-    for x in kept:
-        if type(x) is np.ndarray and _is_exposed(x):
-            node.stamps = [_stamp(x) if type(x) is np.ndarray else None for x in kept]
-            return
+    if node.params or not isinstance(node.op, Fused) or node.op.reads_inputs:
+        for _, x in _held(node):
+            if _is_exposed(x):
+                node.stamps = {name: _stamp(y) for name, y in _held(node)}
+                return
 
 
 def require_unchanged(node: Node) -> None:
     """Raise MutationError where an array is no longer what it was when it was recorded."""
-    assert node.stamps is not None and node.inputs is not None and node.op is not None
-    for which, (x, stamp) in enumerate(zip(node.inputs, node.stamps, strict=True)):
-        if stamp is not None and _stamp(x) != stamp:
+    assert node.stamps is not None and node.op is not None
+    for name, x in _held(node):
+        if _stamp(x) != node.stamps[name]:
             raise MutationError(
-                f"input {which} of {node.op.name}, an array of shape {x.shape}, was changed in "
-                f"place after it was recorded{_at(node)}, so its gradient would be wrong; "
-                f"write x = x + change for a new Tensor, change a copy (t.data.copy()), "
-                f"or call backward() first"
+                f"{name} of {node.op.name}, an array of shape {x.shape}, was changed in place "
+                f"after it was recorded{_at(node)}, so the gradient could be wrong; {_REMEDY}"
             )
+
+
+_REMEDY = (
+    "write x = x + change for a new Tensor, change a copy (t.data.copy()), or call backward() first"
+)
+
+
+def _held(node: Node) -> Iterator[tuple[str, Array]]:
+    """The arrays that the rules of a node will read, each with what it is."""
+    assert node.inputs is not None
+    if not isinstance(node.op, Fused) or node.op.reads_inputs:
+        for which, x in enumerate(node.inputs):
+            if type(x) is np.ndarray:
+                yield f"input {which}", x
+    for name, value in node.params.items():
+        if type(value) is np.ndarray:
+            yield name, value
+        elif type(value) is tuple:
+            for which, part in enumerate(value):
+                if type(part) is np.ndarray:
+                    yield f"{name}[{which}]", part
 
 
 def _is_exposed(x: Array) -> bool:
@@ -90,14 +150,9 @@ def _is_exposed(x: Array) -> bool:
     return base is not None and (type(base) is not np.ndarray or base.flags.writeable)
 
 
-def _stamp(x: Array) -> Stamp:
-    """What changes when a number in the array does."""
-    if x.nbytes <= _SMALL or not x.flags.c_contiguous:
-        return zlib.crc32(x.data if x.flags.c_contiguous else x.tobytes())
-    flat = x.reshape(-1).view(np.uint8)
-    whole = x.nbytes - x.nbytes % (8 * _COLUMNS)
-    sums: Array = np.add.reduce(flat[:whole].view(np.uint64).reshape(-1, _COLUMNS), axis=0)
-    return sums.tobytes() + flat[whole:].tobytes()
+def _stamp(x: Array) -> int:
+    """A checksum, which differs where any number does."""
+    return zlib.crc32(x.data if x.flags.c_contiguous else x.tobytes())
 
 
 # --- NaN and infinity ---
@@ -160,4 +215,4 @@ def _count(x: Array) -> str:
 
 
 def _shapes(arrays: Sequence[Any]) -> str:
-    return ", ".join(str(np.shape(x)) for x in arrays)
+    return ", ".join(str(np.shape(x)) for x in arrays if x is not None)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tinygrad_tf.engine import attention as attention_rules
 from tinygrad_tf.engine import fused
-from tinygrad_tf.engine.arguments import as_array, as_tensor
+from tinygrad_tf.engine.arguments import as_array, as_real, as_tensor
 from tinygrad_tf.engine.elementwise import multiply
 from tinygrad_tf.engine.graph import mode
 from tinygrad_tf.engine.tensor import Tensor
@@ -23,7 +23,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
 
 def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
     """Mean 0 and variance 1 over the last axis, then gain and bias (Ba et al. 2016)."""
-    return _record(fused.layer_norm, x, weight, bias, eps=eps)
+    return _record(fused.layer_norm, _rows(x, "layer_norm"), weight, bias, eps=eps)
 
 
 def rms_norm(x: Any, weight: Any = None, eps: float | None = None) -> Tensor:
@@ -31,15 +31,25 @@ def rms_norm(x: Any, weight: Any = None, eps: float | None = None) -> Tensor:
 
     eps is added to the mean square; None is the smallest step of x's dtype from 1, as in PyTorch.
     """
-    x = as_tensor(x)
+    x = _rows(x, "rms_norm")
     small = float(np.finfo(x.dtype).eps) if eps is None else eps
     return _record(fused.rms_norm, x, weight, eps=small)
+
+
+def _rows(x: Any, name: str) -> Tensor:
+    """What a norm is taken of; raises ValueError where it has no last axis, or an empty one."""
+    x = as_real(x)
+    if not x.ndim or not x.shape[-1]:
+        raise ValueError(f"{name} of an array of shape {x.shape}: its last axis has no entries")
+    return x
 
 
 def embedding(table: Any, ids: Any) -> Tensor:
     """The rows of `table` (V, C) that integer `ids` name; raises IndexError beyond its ends."""
     table = as_tensor(table)
     rows = as_array(ids)
+    if table.ndim != 2:
+        raise ValueError(f"the table has shape {table.shape}; it is rows of numbers, (V, C)")
     if rows.dtype.kind not in "iu":
         raise TypeError(f"embedding looks up integers, not {rows.dtype}")
     if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < table.shape[0]:
@@ -85,7 +95,7 @@ def cross_entropy(
     targets that count, "sum", or "none", of the shape of targets. Raises IndexError for a target
     outside the vocabulary, TypeError for targets that are no integers.
     """
-    logits, ids = as_tensor(logits), as_array(targets)
+    logits, ids = as_real(logits), as_array(targets)
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction is {reduction!r}; give 'mean', 'sum' or 'none'")
     if not 0.0 <= label_smoothing <= 1.0:
@@ -125,7 +135,15 @@ def attention(
     query (B, T, H·d_k), key (B, S, H·d_k), value (B, S, H·d_v) -> context (B, T, H·d_v).
     mask: broadcastable to (B, H, T, S); boolean (True is kept) or additive. A query whose keys
     are all masked receives 0. drop: a dropout mask for the weights, of shape (B, H, T, S).
+    Raises ValueError for shapes that do not go together.
     """
+    query, key, value = as_tensor(query), as_tensor(key), as_tensor(value)
+    _require_heads(n_head, query=query, key=key, value=value)
+    if key.shape[:2] != value.shape[:2] or query.shape[::2] != key.shape[::2]:
+        raise ValueError(
+            f"query {query.shape}, key {key.shape} and value {value.shape} do not go together: "
+            f"give (B, T, H*d_k), (B, S, H*d_k) and (B, S, H*d_v)"
+        )
     return _record(
         attention_rules.attention,
         query,
@@ -142,6 +160,8 @@ def self_attention(
     qkv: Any, n_head: int, *, causal: bool = False, mask: Any = None, drop: Any = None
 ) -> Tensor:
     """`attention` of a sequence to itself; Q, K and V are the thirds of qkv (B, T, 3C)."""
+    qkv = as_tensor(qkv)
+    _require_heads(3 * n_head, qkv=qkv)
     return _record(
         attention_rules.self_attention,
         qkv,
@@ -155,7 +175,8 @@ def self_attention(
 def additive_mask(mask: Any) -> Any:
     """A boolean mask (True is kept) as 0 and -inf; an additive one as it is.
 
-    Raises TypeError for a mask that carries a gradient, which it would not receive.
+    Raises TypeError for a mask that carries a gradient, which it would not receive, and for one
+    of whole numbers, of which nobody could say whether it is to be added.
     """
     if mask is None:
         return None
@@ -164,4 +185,15 @@ def additive_mask(mask: Any) -> Any:
     array = as_array(mask)
     if array.dtype == np.bool_:
         return np.where(array, np.float32(0.0), np.float32(-np.inf))
+    if array.dtype.kind != "f":
+        raise TypeError(f"a mask of {array.dtype}; give booleans (True is kept) or floats to add")
     return array
+
+
+def _require_heads(parts: int, **arrays: Tensor) -> None:
+    for name, x in arrays.items():
+        if x.ndim != 3 or parts < 1 or x.shape[-1] % parts:
+            raise ValueError(
+                f"{name} has shape {x.shape}; its axes are batch, time and channels, and the "
+                f"channels are divided into {parts} parts"
+            )

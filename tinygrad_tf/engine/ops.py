@@ -36,6 +36,11 @@ marked *, where PyTorch gives nan.
     x[index] = ...                           there is none: Tensors are not assigned to
     t.data[...] = ... of a recorded Tensor   refused by backward() where the old numbers are needed
     einsum, an axis of length 1              goes with any length, and receives the sum
+    relu, |x| at nan                         gradient 0, gradient nan
+    elu at 0, second order                   that of the negative side
+    x ** p at (0, 1), second order           1 for (p, x) and 0 for (x, p): it jumps there
+    whole numbers in softmax and the like    become float64, as in NumPy
+    complex numbers                          d/dz of holomorphic functions, not conjugated
     float32 beside numbers and 0-d arrays    stays float32
 """
 

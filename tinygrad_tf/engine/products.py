@@ -19,6 +19,9 @@ from tinygrad_tf.engine.tensor import Tensor
 
 def matmul(a: Any, b: Any) -> Tensor:
     """The matrix product, for every pair of ranks that NumPy multiplies."""
+    for x in (a, b):
+        if not isinstance(x, Tensor) and not np.ndim(x):
+            raise ValueError("a single number is no matrix; multiply by it with *")
     return Tensor.record(rules.matmul, a, b)
 
 

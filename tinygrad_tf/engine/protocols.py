@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,14 @@ from tinygrad_tf.engine.tensor import Tensor
 def _clip(x: Any, a_min: Any = None, a_max: Any = None, **bounds: Any) -> Tensor:
     """np.clip has two names for each bound."""
     return ops.clip(x, **({"min": a_min, "max": a_max} | bounds))
+
+
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """np.linalg.norm takes `ord` of two axes for a norm of matrices."""
+    axes = np.ndim(x) if axis is None else np.size(axis)
+    if axes > 1 and ord not in (None, "fro"):
+        raise TypeError(f"np.linalg.norm with ord={ord!r} of a matrix has no derivative here")
+    return ops.norm(x, ord, axis, keepdims)
 
 
 _UFUNCS: dict[Any, Callable[..., Any]] = {
@@ -90,7 +100,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.argmin: ops.argmin,
     np.cumsum: ops.cumsum,
     np.cumprod: ops.cumprod,
-    np.linalg.norm: ops.norm,
+    np.linalg.norm: _norm,
     np.clip: _clip,
     np.round: ops.round,
     np.where: ops.where,
@@ -164,7 +174,43 @@ def apply_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         raise TypeError(
             f"np.{func.__name__} has no derivative here; use tinygrad_tf.ops, or t.detach().numpy()"
         )
-    return _FUNCTIONS[func](*args, **kwargs)
+    return _call(func, args, kwargs)
+
+
+# NumPy's names of arguments where ours differ.
+_RENAMED = {"indices_or_sections": "sections", "newshape": "shape"}
+
+
+def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Our function with NumPy's arguments, by their names; TypeError for those it lacks."""
+    ours = _FUNCTIONS[func]
+    theirs = _signature(func)
+    if theirs is None or func in (np.where, np.einsum, np.clip):
+        return ours(*args, **kwargs)
+    first, *rest = theirs.bind(*args, **kwargs).arguments.items()
+    known = signature(ours).parameters
+    given: dict[str, Any] = {}
+    for name, value in rest:
+        parameter = theirs.parameters[name]
+        named = value if parameter.kind is Parameter.VAR_KEYWORD else {name: value}
+        for key, part in named.items():
+            key = _RENAMED.get(key, key)
+            if key in known:
+                given[key] = part
+            elif part is not None and part is not parameter.default:
+                raise TypeError(
+                    f"np.{func.__name__} with {key}= has no derivative here; "
+                    f"use tinygrad_tf.ops, or t.detach().numpy()"
+                )
+    return ours(first[1], **given)
+
+
+@cache
+def _signature(func: Any) -> Signature | None:
+    try:
+        return signature(func)
+    except ValueError:  # some are written in C
+        return None
 
 
 def _plain(x: Any) -> Any:

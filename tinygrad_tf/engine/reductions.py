@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_tf.engine import rules, scan_rules
-from tinygrad_tf.engine.arguments import as_array, as_axes, as_axis, as_tensor
+from tinygrad_tf.engine.arguments import as_array, as_axes, as_axis, as_real, as_tensor
 from tinygrad_tf.engine.elementwise import absolute, power, square, where
 from tinygrad_tf.engine.shaping import reshape, squeeze, transpose
 from tinygrad_tf.engine.tensor import Tensor
@@ -133,19 +133,19 @@ amax, amin = max, min
 
 def softmax(x: Any, axis: Any = -1) -> Tensor:
     """exp(x) / Σ exp(x) along the axis; where all of it is -inf the result is 0, never nan."""
-    x = as_tensor(x)
+    x = as_real(x)
     return _record(rules.softmax, x, axis=_span(x, axis))
 
 
 def log_softmax(x: Any, axis: Any = -1) -> Tensor:
     """log of the softmax along the axis, in nats; where all of it is -inf it stays so."""
-    x = as_tensor(x)
+    x = as_real(x)
     return _record(rules.log_softmax, x, axis=_span(x, axis))
 
 
 def logsumexp(x: Any, axis: Any = -1, keepdims: bool = False) -> Tensor:
     """log Σ exp(x) along the axis, computed stably."""
-    x = as_tensor(x)
+    x = as_real(x)
     axes = _span(x, axis)
     result = _record(rules.logsumexp, x, axis=axes)
     return result if keepdims else squeeze(result, axes)

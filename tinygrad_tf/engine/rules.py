@@ -34,9 +34,9 @@ TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 # --- arithmetic ---
 add = Op("add", np.add, (lambda g, _y, _a, _b: g, lambda g, _y, _a, _b: g))
 subtract = Op("subtract", np.subtract, (lambda g, _y, _a, _b: g, lambda g, _y, _a, _b: -g))
-multiply = Op("multiply", np.multiply, (lambda g, _y, a, b: g * b, lambda g, _y, a, b: g * a))
+multiply = Op("multiply", np.multiply, (lambda g, _y, _a, b: g * b, lambda g, _y, a, _b: g * a))
 # g·y/b and not g·a/b²: the square underflows first.
-divide = Op("divide", np.true_divide, (lambda g, y, _a, b: g / b, lambda g, y, _a, b: -g * y / b))
+divide = Op("divide", np.true_divide, (lambda g, _y, _a, b: g / b, lambda g, y, _a, b: -g * y / b))
 negative = Op("negative", np.negative, (lambda g, _y, _x: -g,))
 square = Op("square", np.square, (lambda g, _y, x: g * (x * 2.0),))
 
@@ -238,7 +238,8 @@ def _logsumexp(x: Any, axis: Any) -> Any:
 
 
 def _logsumexp_rule(g: Any, y: Any, x: Any, *, axis: Any) -> Any:
-    return g * np.exp(x - np.where(np.isfinite(y), y, 0.0))
+    with np.errstate(invalid="ignore"):  # of infinity by infinity, which is nan, as in PyTorch
+        return g * np.exp(x - np.where(y == -np.inf, 0.0, y))
 
 
 def _log_softmax(x: Any, axis: Any) -> Any:

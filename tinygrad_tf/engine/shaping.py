@@ -32,8 +32,8 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> Tensor:
 def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
     """Two axes exchanged."""
     x = as_tensor(x)
-    order = list(range(x.ndim))
-    order[axis1], order[axis2] = order[axis2], order[axis1]
+    order, a, b = list(range(x.ndim)), as_axis(x, axis1), as_axis(x, axis2)
+    order[a], order[b] = order[b], order[a]
     return _record(rules.transpose, x, axes=tuple(order))
 
 
@@ -150,11 +150,13 @@ def _triangle(x: Tensor, k: int) -> Any:
     return np.tri(rows, columns, k, dtype=bool)
 
 
-def concatenate(xs: Sequence[Any], axis: int = 0) -> Tensor:
-    """Joined along an axis that they have."""
+def concatenate(xs: Sequence[Any], axis: int | None = 0) -> Tensor:
+    """Joined along an axis that they have; None joins all axes of each first."""
     tensors = [as_tensor(x) for x in xs]
     if not tensors:
         raise ValueError("concatenate needs at least one array")
+    if axis is None:
+        tensors, axis = [ravel(x) for x in tensors], 0
     at = as_axis(tensors[0], axis)
     ends = tuple(int(n) for n in np.cumsum([t.shape[at] for t in tensors]))
     return _record(rules.concatenate, *tensors, axis=at, ends=ends)
@@ -187,9 +189,18 @@ def getitem(x: Any, index: Any) -> Tensor:
     """x[index], as in NumPy; an entry taken several times receives all its gradients."""
     x = as_tensor(x)
     parts = index if isinstance(index, tuple) else (index,)
-    plain = tuple(p.data if isinstance(p, Tensor) else p for p in parts)
+    plain = tuple(map(_place, parts))
     chosen = plain if isinstance(index, tuple) else plain[0]
     return _record(rules.getitem, x, index=chosen, shape=x.shape)
+
+
+def _place(part: Any) -> Any:
+    """A part of an index; lists become arrays, as the caller may go on to change them."""
+    if isinstance(part, Tensor):
+        return part.data
+    if isinstance(part, list):
+        return np.array(part) if part else np.array(part, np.intp)
+    return part
 
 
 def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
@@ -212,15 +223,19 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Tensor:
 
 
 # --- order ---
-def argsort(x: Any, axis: int = -1, descending: bool = False) -> Tensor:
+def argsort(x: Any, axis: int | None = -1, descending: bool = False) -> Tensor:
     """The places of the entries in rising order, equals in the order they had; no gradient."""
     x = as_tensor(x)
+    if axis is None:
+        x, axis = ravel(x), 0
     return Tensor(_order(x.data, as_axis(x, axis), descending))
 
 
-def sort(x: Any, axis: int = -1, descending: bool = False) -> Tensor:
+def sort(x: Any, axis: int | None = -1, descending: bool = False) -> Tensor:
     """The entries in rising order along an axis; each gradient goes where its entry came from."""
     x = as_tensor(x)
+    if axis is None:
+        x, axis = ravel(x), 0
     at = as_axis(x, axis)
     return take_along_axis(x, _order(x.data, at, descending), at)
 

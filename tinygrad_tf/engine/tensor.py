@@ -25,16 +25,15 @@ class Tensor(Methods):
     are asked to carry a gradient.
     """
 
-    __slots__ = ("__weakref__", "data", "node")
+    __slots__ = ("__weakref__", "_array", "node")
 
     def __init__(self, data: Any, requires_grad: bool = False, *, dtype: Any = None) -> None:
         if isinstance(data, Tensor):
-            data = data.data
-        self.data: Array = np.asarray(data, dtype)
-        if self.data.dtype.kind not in "biufc":
-            raise TypeError(
-                f"a Tensor holds numbers, not {type(data).__name__} ({self.data.dtype})"
-            )
+            data = data._array
+        array = np.asarray(data, dtype)
+        if array.dtype.kind not in "biufc":
+            raise TypeError(f"a Tensor holds numbers, not {type(data).__name__} ({array.dtype})")
+        self._array: Array = array
         self.node: Node | None = None
         if requires_grad:
             self.requires_grad = True
@@ -42,13 +41,13 @@ class Tensor(Methods):
     @staticmethod
     def _of(data: Array, node: Node | None) -> Tensor:
         made = Tensor.__new__(Tensor)
-        made.data, made.node = data, node
+        made._array, made.node = data, node
         return made
 
     @staticmethod
     def record(op: Op | Fused, *inputs: Any, **params: Any) -> Tensor:
         """Run an op of the table and, where a gradient is called for, add a node to the graph."""
-        arrays = [x.data if isinstance(x, Tensor) else _constant(x) for x in inputs]
+        arrays = [x._array if isinstance(x, Tensor) else _constant(x) for x in inputs]
         if isinstance(op, Fused):
             result, extras = op.forward(*arrays, **params)
         else:
@@ -69,14 +68,13 @@ class Tensor(Methods):
         node.params = params
         if isinstance(op, Fused):
             node.inputs, node.extras = tuple(arrays), extras
-        elif op.variadic:
-            node.inputs = tuple(arrays if op.keeps_inputs[0] else [None] * len(arrays))
+            if op.keeps_output:
+                node.output = result
         else:
-            node.inputs = tuple(
-                [x if kept else None for x, kept in zip(arrays, op.keeps_inputs, strict=True)]
-            )
-        if op.keeps_output:
-            node.output = result
+            keeps_output, *keeps = op.kept(tuple([p is not None for p in parents]))
+            node.inputs = tuple([x if k else None for x, k in zip(arrays, keeps, strict=True)])
+            if keeps_output:
+                node.output = result
         if mode.guarding:
             guard.protect(node, result, arrays)
         if mode.anomaly:
@@ -84,6 +82,18 @@ class Tensor(Methods):
         return Tensor._of(result, node)
 
     # --- what it is ---
+    @property
+    def data(self) -> Array:
+        """The array itself, not a copy; that of a recorded result can only be read."""
+        array = self._array
+        if array.flags.writeable or self.node is None or self.node.op is None:
+            return array
+        return array.view(guard.ReadOnlyArray)
+
+    @data.setter
+    def data(self, array: Array) -> None:
+        self._array = array
+
     @property
     def requires_grad(self) -> bool:
         """Whether gradients flow to this Tensor."""
@@ -94,12 +104,12 @@ class Tensor(Methods):
         if not on:
             self.node = None
         elif self.node is None:
-            if self.data.dtype.kind not in "fc":
+            if self._array.dtype.kind not in "fc":
                 raise TypeError(
-                    f"a Tensor of {self.data.dtype} cannot carry a gradient; "
+                    f"a Tensor of {self._array.dtype} cannot carry a gradient; "
                     f"write floating-point numbers or give dtype=float"
                 )
-            self.node = Node(self.data.shape, self.data.dtype)
+            self.node = Node(self._array.shape, self._array.dtype)
 
     @property
     def grad(self) -> Array | None:
@@ -113,10 +123,10 @@ class Tensor(Methods):
                 return
             raise AttributeError("this Tensor does not require a gradient")
         if value is not None:
-            value = np.asarray(value, self.data.dtype)
-            if value.shape != self.data.shape:
+            value = np.asarray(value, self._array.dtype)
+            if value.shape != self._array.shape:
                 raise ValueError(
-                    f"a gradient of shape {value.shape} for a Tensor of shape {self.data.shape}"
+                    f"a gradient of shape {value.shape} for a Tensor of shape {self._array.shape}"
                 )
         self.node.grad = value
 
@@ -130,22 +140,22 @@ class Tensor(Methods):
     @property
     def shape(self) -> tuple[int, ...]:
         """The length of each axis."""
-        return self.data.shape
+        return self._array.shape
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return self.data.ndim
+        return self._array.ndim
 
     @property
     def size(self) -> int:
         """The number of entries."""
-        return self.data.size
+        return self._array.size
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of an entry."""
-        return self.data.dtype
+        return self._array.dtype
 
     def numpy(self) -> Array:
         """The array itself, not a copy."""
@@ -153,36 +163,36 @@ class Tensor(Methods):
 
     def item(self) -> Any:
         """The only entry, as a Python number."""
-        return self.data.item()
+        return self._array.item()
 
     def detach(self) -> Tensor:
         """The same numbers, cut off from the graph."""
-        return Tensor._of(self.data, None)
+        return Tensor._of(self._array, None)
 
     def __repr__(self) -> str:
-        text = np.array2string(self.data, separator=", ", prefix="Tensor(")
-        kind = "" if self.data.dtype == np.float64 else f", dtype={self.data.dtype}"
+        text = np.array2string(self._array, separator=", ", prefix="Tensor(")
+        kind = "" if self._array.dtype == np.float64 else f", dtype={self._array.dtype}"
         return f"Tensor({text}{kind}{', requires_grad=True' if self.requires_grad else ''})"
 
     def __format__(self, spec: str) -> str:
-        return format(self.data.item(), spec) if spec and self.data.size == 1 else str(self)
+        return format(self._array.item(), spec) if spec and self._array.size == 1 else str(self)
 
     def __len__(self) -> int:
-        if not self.data.ndim:
+        if not self._array.ndim:
             raise TypeError("a Tensor of shape () has no length")
-        return len(self.data)
+        return len(self._array)
 
     def __iter__(self) -> Iterator[Tensor]:
         return (self[i] for i in range(len(self)))
 
     def __bool__(self) -> bool:
-        return bool(self.data)
+        return bool(self._array)
 
     def __float__(self) -> float:
-        return float(self.data.item())
+        return float(self._array.item())
 
     def __int__(self) -> int:
-        return int(self.data.item())
+        return int(self._array.item())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if self.node is not None and mode.recording:
@@ -190,13 +200,13 @@ class Tensor(Methods):
                 "NumPy would lose this Tensor's gradient here; "
                 "write t.detach().numpy() if that is what you want"
             )
-        return np.array(self.data, dtype=dtype, copy=copy)
+        return np.array(self._array, dtype=dtype, copy=copy)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), (self.data, self.requires_grad))
+        return (type(self), (self._array, self.requires_grad))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        return type(self)(self.data.copy(), self.requires_grad)
+        return type(self)(self._array.copy(), self.requires_grad)
 
     # --- gradients ---
     def backward(self, upstream: Any = None, retain_graph: bool = False) -> None:
@@ -247,10 +257,10 @@ class Tensor(Methods):
         return ops.power(other, self)
 
     def __matmul__(self, other: Any) -> Tensor:
-        return Tensor.record(rules.matmul, self, other)
+        return ops.matmul(self, other)
 
     def __rmatmul__(self, other: Any) -> Tensor:
-        return Tensor.record(rules.matmul, other, self)
+        return ops.matmul(other, self)
 
     def __neg__(self) -> Tensor:
         return Tensor.record(rules.negative, self)
@@ -271,7 +281,7 @@ class Tensor(Methods):
         )
 
     def _compare(self, other: Any, by: Callable[[Any, Any], Any]) -> Tensor:
-        return Tensor(by(self.data, other.data if isinstance(other, Tensor) else other))
+        return Tensor(by(self._array, other._array if isinstance(other, Tensor) else other))
 
     def __lt__(self, other: Any) -> Tensor:
         return self._compare(other, operator.lt)
@@ -306,7 +316,7 @@ class Tensor(Methods):
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
     def __invert__(self) -> Tensor:
-        return Tensor(~self.data)
+        return Tensor(~self._array)
 
 
 def _is_wide_number(x: Any) -> bool:

@@ -9,12 +9,12 @@ Rebuild = Callable[[Sequence[Any]], Any]
 
 
 def leaves(tree: Any) -> list[Any]:
-    """What the dicts, lists and tuples of a tree hold, in order; anything else is a leaf."""
+    """What the dicts, lists and tuples of a tree hold, in order; anything but None is a leaf."""
     if isinstance(tree, Mapping):
         return [leaf for part in tree.values() for leaf in leaves(part)]
     if isinstance(tree, list | tuple):
         return [leaf for part in tree for leaf in leaves(part)]
-    return [tree]
+    return [] if tree is None else [tree]
 
 
 def rebuilt(tree: Any, values: Sequence[Any]) -> Any:
@@ -32,10 +32,13 @@ def matched(tree: Any, other: Any, what: str) -> list[Any]:
 
 def _fill(tree: Any, values: Iterator[Any]) -> Any:
     if isinstance(tree, Mapping):
-        return {key: _fill(part, values) for key, part in tree.items()}
+        filled = {key: _fill(part, values) for key, part in tree.items()}
+        return filled if type(tree) is dict else type(tree)(filled)  # type: ignore[call-arg]
     if isinstance(tree, list | tuple):
-        return type(tree)([_fill(part, values) for part in tree])
-    return next(values)
+        parts = [_fill(part, values) for part in tree]
+        # A named tuple takes its fields one by one.
+        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
+    return None if tree is None else next(values)
 
 
 def _build(tree: Any) -> Any:
@@ -43,7 +46,7 @@ def _build(tree: Any) -> Any:
         return {key: _build(part) for key, part in tree.items()}
     if isinstance(tree, list | tuple):
         return [_build(part) for part in tree]
-    return None
+    return tree is None
 
 
 def _in_order_of(tree: Any, other: Any) -> Any:

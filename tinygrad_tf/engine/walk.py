@@ -61,7 +61,8 @@ def walk_back(
                 "this graph was already walked and freed; "
                 "call backward(retain_graph=True) the first time to walk it again"
             )
-        for parent, share in zip(node.parents, _shares(node, gradient, lift), strict=True):
+        shares = _shares(node, gradient, lift)
+        for parent, share in zip(node.parents, shares, strict=True):
             if parent is None or share is None:
                 continue
             fitted = _fit(share, parent, node.op.name)
@@ -70,7 +71,7 @@ def walk_back(
             if parent not in arrived:
                 arrived[parent] = fitted
                 heapq.heappush(heap, (-parent.seq, parent))
-                if lift is None and _is_fresh(fitted, gradient, node):
+                if lift is None and _is_fresh(fitted, gradient, node, shares):
                     owned.add(parent)
             elif parent in owned:
                 arrived[parent] += fitted
@@ -130,9 +131,11 @@ def _composite_shares(
     return [None if end is None else found.get(end) for end in ends]
 
 
-def _is_fresh(result: Any, gradient: Any, node: Node) -> bool:
+def _is_fresh(result: Any, gradient: Any, node: Node, shares: Sequence[Any]) -> bool:
     """Whether a rule made this array itself, so that nobody else can see it written to."""
     if result.base is not None or result is gradient or result is node.output:
+        return False
+    if len(shares) > 1 and sum(share is result for share in shares) > 1:
         return False
     assert node.inputs is not None
     return all(result is not x for x in node.inputs) and all(result is not x for x in node.extras)

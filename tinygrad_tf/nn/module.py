@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +14,9 @@ from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.errors import InputError
 
 Array = npt.NDArray[Any]
+
+
+_substituting = threading.RLock()
 
 
 class Parameter(Tensor):
@@ -89,9 +93,13 @@ class Module:
 
             hvp(loss, [model.named_parameters()], [directions])
 
-        Not for several threads that share the module. Raises InputError for an unknown name
-        or another shape.
+        One thread at a time is let in; those that use the module without it would see these
+        Tensors too. Raises InputError for an unknown name or another shape.
         """
+        with _substituting:
+            yield from self._substituted(parameters)
+
+    def _substituted(self, parameters: Mapping[str, Any]) -> Iterator[None]:
         own = self.named_parameters()
         for name, value in parameters.items():
             if name not in own or np.shape(value) != own[name].shape:
