@@ -14,14 +14,20 @@ SECTIONS = {
     },
     "Train": {
         "train-gpt": "Train a GPT on your text, or on the built-in corpus",
+        "bpe-train": "Learn a tokenizer from your text, and watch the merges",
     },
     "Use": {
         "generate": "Let a trained model write text",
+        "bpe-encode": "Text to token ids, through pipes",
+        "bpe-decode": "Token ids to the very bytes they came from",
+        "bpe-convert": "Take a tokenizer to another format, or bring one from it",
         "completion": "Print the completion script for your shell",
     },
     "Inspect": {
         "gradcheck": "Prove every gradient of the engine, or check one of yours",
         "inspect": "Show what a run holds: settings, parameters, losses",
+        "bpe-view": "Show a text in the colours of its tokens",
+        "bpe-stats": "Compare tokenizers on a text",
     },
 }
 

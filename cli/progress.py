@@ -142,6 +142,8 @@ def done_line(event: Event) -> str:
         line += f": validation {loss(event['val_loss'])} nats per token"
     if event.get("val_bits_per_char") is not None:
         line += f", {event['val_bits_per_char']:.4f} bits per character"
+        if event.get("val_bits_per_byte") not in (None, event["val_bits_per_char"]):
+            line += f", {event['val_bits_per_byte']:.4f} per byte"
     if event.get("floor_bits_per_char") is not None:
         line += f" (the floor is {event['floor_bits_per_char']:.4f})"
     return line

@@ -126,8 +126,7 @@ def test_after_a_line_a_model_of_lines_begins_anew():
                 seen.append(it.tokenizer.decode(ids[0]))
             return it.model(ids, **options)
 
-    spied = TextGenerator.__new__(TextGenerator)
-    spied.model, spied.tokenizer, spied.lines = Spy(), it.tokenizer, True
+    spied = TextGenerator(Spy(), it.tokenizer, lines=True)
     text = spied.write("ab", 300, seed=2)
     assert len(text) == 300
     assert text.count("\n") > 1

@@ -13,7 +13,8 @@ from tinygrad_tf.models.gpt import GPT
 from tinygrad_tf.models.sampling import check_sampling, generate_tokens
 from tinygrad_tf.storage.atomic import sha256_of
 from tinygrad_tf.storage.run_directory import RunDirectory
-from tinygrad_tf.text.tokenizers import Tokenizer, Unknown, load_tokenizer
+from tinygrad_tf.text.tokenizer_files import find_tokenizer
+from tinygrad_tf.text.tokenizers import Tokenizer, Unknown
 
 # What stands for the beginning of a text where no prompt is given.
 START = "\n"
@@ -23,13 +24,16 @@ class TextGenerator:
     """A model and its tokenizer: text in, text out."""
 
     def __init__(self, model: GPT, tokenizer: Tokenizer, *, lines: bool = False) -> None:
-        if model.config.vocab_size != tokenizer.vocab_size:
+        if model.config.vocab_size < tokenizer.vocab_size:
             raise InputError(
                 f"the model has {model.config.vocab_size} tokens, "
                 f"the tokenizer {tokenizer.vocab_size}",
                 "use the tokenizer that the model was trained with",
             )
         self.model, self.tokenizer, self.lines = model, tokenizer, lines
+        # A table may be padded to a round size, or have holes: such ids are never chosen.
+        known = tokenizer.known_ids()
+        self._banned = np.setdiff1d(np.arange(model.config.vocab_size), known)
 
     @classmethod
     def load(cls, run_dir: str | Path, weights: str = "best") -> TextGenerator:
@@ -42,8 +46,8 @@ class TextGenerator:
         block = run.read_config().get("tt")
         block = block if isinstance(block, dict) else {}
         experiment, digests = block.get("experiment"), block.get("files_sha256")
+        tokenizer = find_tokenizer(run.path)
         path = run.path / "tokenizer.json"
-        tokenizer = load_tokenizer(path)
         if isinstance(digests, dict) and digests.get(path.name) != sha256_of(path):
             raise InputError(
                 f"{path} is not the tokenizer that the model was trained with",
@@ -93,7 +97,7 @@ class TextGenerator:
         start = self.tokenizer.encode(START, unknown="skip").tolist() if self.lines else None
         while count > 0:
             for (chosen,) in generate_tokens(
-                self.model, np.array([ids]), count, rng=rng, **options
+                self.model, np.array([ids]), count, rng=rng, banned=self._banned, **options
             ):
                 count -= 1
                 yield int(chosen)

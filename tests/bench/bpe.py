@@ -9,7 +9,7 @@ Each measurement is a process of its own, in turns, so that drift hits all alike
 not timed. Hugging Face runs with the threads that it chooses and with one; it is given the text
 as one sequence, which trains as we do, and by lines, which is its quickest and learns no pieces
 that span lines. Memory is the peak of the process and its workers. `--large` repeats the texts
-to so many MB, a letter in a hundred drawn anew each time, so that there are many distinct words.
+to so many MB, a share of the letters drawn anew each time, so that there are many distinct words.
 Encoding is measured by bpe_encode.py.
 """
 
@@ -96,16 +96,17 @@ def replace(ids: list[int], pair: tuple[int, int], new: int) -> list[int]:
     return replaced
 
 
-def measure(train: Callable[[], int]) -> dict[str, float]:
-    """Seconds, peak MB and merges of one call; in the process that is asked to be timed."""
+def measure(train: Callable[[], int], workers: int) -> dict[str, float]:
+    """Seconds, peak MB and merges of one call, in the process that is asked to be timed."""
     import resource  # not on Windows
 
     begun = time.perf_counter()
     merges = train()
     seconds = time.perf_counter() - begun
-    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    largest_child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     per_mb = 2**20 if sys.platform == "darwin" else 2**10
-    peak = sum(u.ru_maxrss for u in usage) / per_mb
+    peak = (own + workers * largest_child) / per_mb
     return {"seconds": seconds, "peak": peak, "merges": merges}
 
 
@@ -119,15 +120,15 @@ def in_a_process(arguments: list[str], threads: str) -> dict[str, float]:
     return measured
 
 
-def enlarge(texts: list[Path], megabytes: int, into: Path) -> Path:
-    """Write the texts again and again, one letter in a hundred drawn anew each time."""
+def enlarge(texts: list[Path], megabytes: int, edits: float, into: Path) -> Path:
+    """Write the texts again and again, that share of the letters drawn anew each time."""
     rng = np.random.default_rng(0)
     text = np.frombuffer(b"".join(path.read_bytes() for path in texts), dtype=np.uint8)
     letters = np.array([m.start() for m in re.finditer(rb"[A-Za-z]", text.tobytes())])
     path = into / "large.txt"
     with path.open("wb") as file:
         while file.tell() < megabytes * 1_000_000:
-            drawn, where = text.copy(), rng.choice(letters, len(letters) // 100)
+            drawn, where = text.copy(), rng.choice(letters, int(len(letters) * edits))
             drawn[where] = rng.integers(ord("a"), ord("z") + 1, len(where))
             file.write(drawn.tobytes())
     return path
@@ -142,6 +143,8 @@ def compare(path: Path, vocab_size: int, workers: int, rounds: int, with_naive: 
         "Hugging Face by lines": ("lines", ""),
         "Hugging Face by lines, 1 thread": ("lines", "1"),
     }
+    if workers > 1:
+        runs = {name: run for name, run in runs.items() if run[1] != "1"}
     if with_naive:
         runs = {**dict([next(iter(runs.items()))]), "minbpe's way": ("naive", "")}
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in runs}
@@ -167,19 +170,20 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--large", type=int, metavar="MB")
+    parser.add_argument("--edits", type=float, default=0.01, help="share of letters, of --large")
     parser.add_argument("--naive", action="store_true", help="beside minbpe's way only")
     parser.add_argument("--only", choices=["ours", "whole", "lines", "naive"], help="as JSON")
     asked = parser.parse_args()
     path, size = asked.texts[0], asked.vocab_size
     if asked.only == "ours":
-        print(json.dumps(measure(ours(path, size, asked.workers))))
+        print(json.dumps(measure(ours(path, size, asked.workers), asked.workers)))
     elif asked.only == "naive":
-        print(json.dumps(measure(naive(path, size))))
+        print(json.dumps(measure(naive(path, size), 0)))
     elif asked.only:
-        print(json.dumps(measure(hugging_face(path, size, asked.only == "lines"))))
+        print(json.dumps(measure(hugging_face(path, size, asked.only == "lines"), 0)))
     elif asked.large:
         with tempfile.TemporaryDirectory() as into:
-            large = enlarge(asked.texts, asked.large, Path(into))
+            large = enlarge(asked.texts, asked.large, asked.edits, Path(into))
             compare(large, size, asked.workers, asked.rounds, asked.naive)
     else:
         for text in asked.texts:

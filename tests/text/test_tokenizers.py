@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinygrad_tf.errors import FailedError, InputError
-from tinygrad_tf.text.tokenizers import (
-    ByteTokenizer,
-    CharTokenizer,
+from tinygrad_tf.text.tokenizer_files import (
     load_tokenizer,
     require_same_tokenizer,
     save_tokenizer,
 )
+from tinygrad_tf.text.tokenizers import ByteTokenizer, CharTokenizer
 
 SHAKESPEARE = "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -209,3 +208,17 @@ def test_files_that_cannot_be_opened_are_named(tmp_path):
         load_tokenizer(tmp_path / "none.json")
     with pytest.raises(FailedError, match="cannot write"):
         save_tokenizer(ByteTokenizer(), tmp_path / "none" / "tokenizer.json")
+
+
+@given(st.text(), st.integers(0, 9))
+def test_chunks_give_the_ids_of_the_whole_and_bytes_are_counted(text, cut):
+    for tokenizer in (ByteTokenizer(), CharTokenizer.from_text(text + "x")):
+        whole = tokenizer.encode(text)
+        parts = list(tokenizer.encode_chunks([text[:cut], text[cut:]]))
+        assert np.array_equal(np.concatenate(parts), whole)
+        assert sum(map(tokenizer.count_bytes, parts)) == len(text.encode())
+
+
+def test_a_position_in_a_later_chunk_counts_from_the_beginning():
+    with pytest.raises(InputError, match="position 4"):
+        list(CharTokenizer("ab").encode_chunks(["ab", "bac"]))

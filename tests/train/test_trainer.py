@@ -178,12 +178,15 @@ def test_a_mean_of_no_targets_is_refused_not_guessed():
         )
 
 
-def test_bits_per_character():
-    it = trainer()
-    assert it.bits_per_char(1.0) is None
-    it.chars_per_token = 0.5  # a token is half a character: twice as many bits for each
-    assert it.bits_per_char(math.log(2)) == pytest.approx(2.0)
-    assert it.bits_per_char(math.inf) is None
+def test_bits_per_character_and_byte():
+    it = trainer(steps=1)
+    it.chars_per_token, it.bytes_per_token = 0.5, 2.0  # a token is half a character, or two bytes
+    *_, done = it.run()
+    bits = done.val_loss / math.log(2)
+    assert done.val_bits_per_char == pytest.approx(2 * bits)
+    assert done.val_bits_per_byte == pytest.approx(bits / 2)
+    *_, unknown = trainer(steps=1).run()
+    assert unknown.val_bits_per_char is None and unknown.val_bits_per_byte is None
 
 
 # --- when it ends ---

@@ -89,12 +89,14 @@ def generate_tokens(
     top_p: float | None = None,
     rng: np.random.Generator | None = None,
     use_cache: bool = True,
+    banned: Array | None = None,
 ) -> Iterator[Array]:
     """Yield the next token of each row, (B,), `max_new_tokens` times, as they are chosen.
 
     ids (B, T) with T >= 1. Once the text is longer than block_size, each step sees the last
     block_size tokens; their positions shift, so the cache no longer helps and all are computed
-    again. Raises InputError for an empty prompt, ids outside the vocabulary and bad options.
+    again. `banned` ids are never chosen. Raises InputError for an empty prompt, ids outside the
+    vocabulary and bad options.
     """
     check_sampling(max_new_tokens, temperature, top_k, top_p)
     ids = np.asarray(ids)
@@ -114,6 +116,7 @@ def generate_tokens(
         top_p,
         rng or np.random.default_rng(),
         use_cache,
+        banned,
     )
 
 
@@ -126,12 +129,15 @@ def _generate(
     top_p: float | None,
     rng: np.random.Generator,
     use_cache: bool,
+    banned: Array | None,
 ) -> Iterator[Array]:
     context = ids[:, -model.config.block_size :]
     cache = model.new_cache() if use_cache else None
     unseen = context
     for _ in range(max_new_tokens):
         logits = _last_logits(model, unseen, cache)
+        if banned is not None and banned.size:
+            logits[:, banned] = -np.inf
         chosen = choose(logits, rng, temperature, top_k, top_p)
         yield chosen
         context = np.concatenate([context, chosen[:, None]], axis=1)

@@ -9,14 +9,13 @@ from tinygrad_tf.text.reading import (
     read_text,
     stream_text,
 )
-from tinygrad_tf.text.tokenizers import (
-    ByteTokenizer,
-    CharTokenizer,
-    Tokenizer,
+from tinygrad_tf.text.tokenizer_files import (
+    find_tokenizer,
     load_tokenizer,
     require_same_tokenizer,
     save_tokenizer,
 )
+from tinygrad_tf.text.tokenizers import ByteTokenizer, CharTokenizer, Tokenizer
 from tinygrad_tf.text.tokens import TokenFile, TokenSet, build_tokens, open_tokens
 
 __all__ = [
@@ -31,6 +30,7 @@ __all__ = [
     "Tokenizer",
     "bigram_nats",
     "build_tokens",
+    "find_tokenizer",
     "load_tokenizer",
     "open_tokens",
     "read_text",

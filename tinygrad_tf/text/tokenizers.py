@@ -3,16 +3,14 @@
 import codecs
 import hashlib
 import json
-import os
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinygrad_tf.errors import FailedError, InputError
+from tinygrad_tf.errors import InputError
 
 Ids = NDArray[np.int64]
 Unknown = Literal["error", "skip"]
@@ -54,6 +52,10 @@ class Tokenizer(Protocol):
         ...
 
     def decoder(self) -> Decoder: ...
+
+    def known_ids(self) -> Ids:
+        """Return the ids (N,) that stand for something, ascending."""
+        ...
 
     def count_chars(self, ids: ArrayLike) -> int:
         """Return how many characters the ids begin; counts of parts add up to the whole's."""
@@ -140,6 +142,10 @@ class CharTokenizer:
     def decoder(self) -> Decoder:
         """Return an incremental decoder."""
         return _CharDecoder(self)
+
+    def known_ids(self) -> Ids:
+        """Return all ids, ascending."""
+        return np.arange(self.vocab_size)
 
     def count_chars(self, ids: ArrayLike) -> int:
         """Return the number of ids, each being one character."""
@@ -255,6 +261,10 @@ class ByteTokenizer:
         """Return an incremental decoder."""
         return _ByteDecoder(self)
 
+    def known_ids(self) -> Ids:
+        """Return all ids, ascending."""
+        return np.arange(self.vocab_size)
+
     def count_chars(self, ids: ArrayLike) -> int:
         """Return the number of bytes that begin a character."""
         return int(np.count_nonzero((np.asarray(ids) & 0xC0) != 0x80))
@@ -292,70 +302,6 @@ class _ByteDecoder:
 
     def flush(self) -> str:
         return self._utf8.decode(b"", final=True)
-
-
-# A new kind of tokenizer is one more line here.
-KINDS: dict[str, Callable[[Mapping[str, Any]], Tokenizer]] = {
-    "char": CharTokenizer.from_json,
-    "byte": ByteTokenizer.from_json,
-}
-
-
-def save_tokenizer(tokenizer: Tokenizer, path: str | os.PathLike[str]) -> None:
-    """Write a tokenizer as JSON; FailedError when the file cannot be written."""
-    content = json.dumps(tokenizer.to_json(), ensure_ascii=False, indent=1) + "\n"
-    try:
-        Path(path).write_text(content, encoding="utf-8", newline="\n")
-    except OSError as fault:
-        raise FailedError(f"cannot write {path}: {fault.strerror or fault}") from fault
-
-
-def load_tokenizer(path: str | os.PathLike[str]) -> Tokenizer:
-    """Read what `save_tokenizer` wrote; InputError names the file and its fault."""
-    try:
-        fields = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as fault:
-        raise InputError(f"cannot read {path}: {fault.strerror or fault}") from fault
-    except (ValueError, RecursionError) as fault:
-        raise _malformed(path, f"it is not JSON ({fault})") from fault
-    if not isinstance(fields, dict):
-        raise _malformed(path, "it is not a JSON object")
-    if fields.get("schema_version") != SCHEMA_VERSION:
-        raise _malformed(path, f"its schema_version is not {SCHEMA_VERSION}")
-    kind = fields.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise _malformed(path, f"its kind {kind!r} is none of {', '.join(KINDS)}")
-    try:
-        tokenizer = KINDS[kind](fields)
-    except InputError as fault:
-        raise _malformed(path, fault.what) from fault
-    if fields.keys() != tokenizer.to_json().keys():
-        surplus = sorted(fields.keys() - tokenizer.to_json().keys())
-        raise _malformed(path, f"it has unknown fields: {', '.join(surplus)}")
-    return tokenizer
-
-
-def require_same_tokenizer(expected: Tokenizer, given: Tokenizer) -> None:
-    """Raise InputError, with both sizes and the first token that differs, unless they agree."""
-    if expected.sha256() == given.sha256():
-        return
-    what = (
-        f"the tokenizer ({given.kind}, {given.vocab_size} tokens) is not the one of the run "
-        f"({expected.kind}, {expected.vocab_size} tokens)"
-    )
-    for token in range(min(expected.vocab_size, given.vocab_size)):
-        old, new = expected.token_text(token), given.token_text(token)
-        if old != new:
-            what += f": token {token} is {new!r}, not {old!r}"
-            break
-    raise InputError(what, "use the tokenizer that the run was trained with")
-
-
-def _malformed(path: str | os.PathLike[str], fault: str) -> InputError:
-    return InputError(
-        f"{path} is not a tokenizer of this program: {fault}",
-        "use the file that training wrote",
-    )
 
 
 _QUOTES = {"‘": "'", "’": "'", "“": "\"'", "”": "\"'", "«": "\"'", "»": "\"'"}

@@ -91,6 +91,7 @@ class DoneEvent(Event):
     reason: str
     val_loss: float
     val_bits_per_char: float | None
+    val_bits_per_byte: float | None
     floor_bits_per_char: float | None
     best_val_loss: float
     best_step: int

@@ -18,15 +18,12 @@ from tinygrad_tf import corpus
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.config import GPTConfig
 from tinygrad_tf.models.gpt import GPT
-from tinygrad_tf.models.huggingface import config_json, why_not
+from tinygrad_tf.models.huggingface import config_from_json, config_json, why_not
 from tinygrad_tf.storage import atomic
 from tinygrad_tf.storage.run_directory import RunDirectory
 from tinygrad_tf.text.baselines import bigram_nats, unigram_nats
-from tinygrad_tf.text.tokenizers import (
-    Tokenizer,
-    load_tokenizer,
-    save_tokenizer,
-)
+from tinygrad_tf.text.tokenizer_files import load_tokenizer, save_tokenizer
+from tinygrad_tf.text.tokenizers import Tokenizer
 from tinygrad_tf.text.tokens import TokenSet, open_tokens
 from tinygrad_tf.train.batches import evaluation_batches, training_batches
 from tinygrad_tf.train.events import Event, PlanEvent, WarningEvent
@@ -84,11 +81,11 @@ class Experiment:
         if options.out is not None and not options.force and not dry_run:
             _require_free(path)
         source = text_source(recipe)
-        tokenizer = new_tokenizer(recipe, source)
+        tokenizer, remarks = new_tokenizer(recipe, source)
         workspace = Workspace()
         tokens = build(recipe, source, tokenizer, workspace.path)
         experiment = cls(
-            recipe, path, tokenizer, tokens, source.report.notes(), force=options.force
+            recipe, path, tokenizer, tokens, source.report.notes() + remarks, force=options.force
         )
         experiment._workspace = workspace
         try:
@@ -210,6 +207,8 @@ class Experiment:
         is_new = directory is None
         # Made before anything is replaced: a model may be too large for this machine.
         model = GPT(self.config, self.recipe.seed)
+        if is_new and self.recipe.init_from is not None:
+            model.load_tensors(GPT.load(self.recipe.init_from).file_tensors())
         if directory is None:
             directory = RunDirectory.create(
                 self.path, force=self.force, on_warning=self._news.append
@@ -289,8 +288,9 @@ class Experiment:
             compute=Compute(min(self.recipe.threads, self.recipe.batch_size)),
         )
         val = self.tokens.val
-        first_chars = self.tokenizer.count_chars(val.tokens[:1])
-        trainer.chars_per_token = (val.chars - first_chars) / val.targets
+        first = val.tokens[:1]
+        trainer.chars_per_token = (val.chars - self.tokenizer.count_chars(first)) / val.targets
+        trainer.bytes_per_token = self.tokenizer.count_bytes(val.tokens[1:]) / val.targets
         floor = self._floor_nats()
         if floor is not None:
             trainer.floor_bits_per_char = floor / val.targets / math.log(2.0)
@@ -308,6 +308,15 @@ class Experiment:
 
 def _model_config(recipe: Recipe, tokenizer: Tokenizer, tokens: TokenSet) -> GPTConfig:
     fields = dict(recipe.model)
+    if recipe.init_from is not None:
+        given = config_from_json(RunDirectory.open(recipe.init_from).read_config())
+        if given.vocab_size < tokenizer.vocab_size:
+            raise InputError(
+                f"the model of {recipe.init_from} has {given.vocab_size:,} tokens, its tokenizer "
+                f"{tokenizer.vocab_size:,}",
+                "put the tokenizer there that the model was trained with",
+            )
+        return replace(given, **fields)
     if "block_size" not in fields and recipe.lines and tokens.train.starts is not None:
         starts = (split.starts for split in (tokens.train, tokens.val))
         longest = max(int(np.diff(s).max()) for s in starts if s is not None)

@@ -16,6 +16,11 @@ from tinygrad_tf.train.trainer import TrainConfig
 MODEL_FIELDS = tuple(f.name for f in fields(GPTConfig) if f.name != "vocab_size")
 TRAIN_FIELDS = tuple(f.name for f in fields(TrainConfig))
 
+# Of a model that is trained further: its shape is given, but not how much it drops out.
+CHANGEABLE = ("dropout",)
+TUNING_RATE = 1e-4
+VOCAB_SIZE = 512
+
 CORPUS_PRESET = "default"
 TEXT_PRESET = "nano-cpu"
 
@@ -25,8 +30,10 @@ class TrainOptions:
     """Every option of a training run; None leaves it to the preset.
 
     texts: UTF-8 files, in order; none for the embedded corpus. out: the run's directory.
-    lines: each line is a document of its own. time_limit: seconds. threads: how many share a
-    batch, by default one per core; the sums they add up to are the run's for ever.
+    lines: each line is a document of its own. tokenizer: "char", "byte", "bpe" (which learns
+    `vocab_size` tokens from the text), or the path of a tokenizer's file. init_from: the directory
+    of a model whose shape, weights and tokenizer to start from. time_limit: seconds. threads: how
+    many share a batch, by default one per core; the sums they add up to are the run's for ever.
     """
 
     texts: tuple[Path, ...] = ()
@@ -38,6 +45,8 @@ class TrainOptions:
 
     lines: bool | None = None
     tokenizer: str | None = None
+    vocab_size: int | None = None
+    init_from: Path | None = None
     val_fraction: float | None = None
     keep_newlines: bool = False
 
@@ -77,20 +86,42 @@ class TrainOptions:
         """Fill in what was not asked; raises InputError for an unknown preset or bad numbers."""
         chosen = preset(self.preset or (TEXT_PRESET if self.texts else CORPUS_PRESET))
         asked = {name: value for name, value in asdict(self).items() if value is not None}
+        if self.init_from is not None:
+            self._require_its_own(asked)
+            asked = {"learning_rate": TUNING_RATE} | asked
+        shape = {} if self.init_from is not None else chosen.model
         training = chosen.training | asked
+        tokenizer = training.get("tokenizer", "char")
+        if self.vocab_size is not None and tokenizer != "bpe":
+            raise InputError(
+                f"--vocab-size {self.vocab_size} has no meaning with the tokenizer {tokenizer}",
+                "it is for --tokenizer bpe",
+            )
         return Recipe(
             preset=chosen.name,
             texts=tuple(str(Path(path).absolute()) for path in self.texts),
             seed=training.get("seed", 1337),
             threads=training.get("threads") or default_threads(),
             lines=training.get("lines", not self.texts),
-            tokenizer=training.get("tokenizer", "char"),
+            tokenizer=tokenizer,
             val_fraction=training.get("val_fraction", 0.1),
             keep_newlines=self.keep_newlines,
             batch_size=training["batch_size"],
-            model={n: v for n, v in (chosen.model | asked).items() if n in MODEL_FIELDS},
+            model={n: v for n, v in (shape | asked).items() if n in MODEL_FIELDS},
             training=_train_fields(training, asked),
+            vocab_size=self.vocab_size or (VOCAB_SIZE if tokenizer == "bpe" else None),
+            init_from=None if self.init_from is None else str(self.init_from.absolute()),
         )
+
+    def _require_its_own(self, asked: Mapping[str, Any]) -> None:
+        """A model to start from has its shape and tokenizer; InputError where others are asked."""
+        for name in ("preset", "tokenizer", *MODEL_FIELDS):
+            if name in asked and name not in CHANGEABLE:
+                raise InputError(
+                    f"--{name.replace('_', '-')} cannot be chosen with --init-from: "
+                    f"the model of {self.init_from} has its own",
+                    "leave it out",
+                )
 
 
 def _train_fields(training: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,7 +137,8 @@ def _train_fields(training: Mapping[str, Any], asked: Mapping[str, Any]) -> dict
 class Recipe:
     """A run's options in full, as they are kept in its config.json.
 
-    model: fields of GPTConfig but for vocab_size; training: fields of TrainConfig.
+    model: fields of GPTConfig but for vocab_size, those that differ from `init_from`'s where
+    there is one; training: fields of TrainConfig; vocab_size: how many tokens "bpe" learns.
     """
 
     preset: str
@@ -120,6 +152,8 @@ class Recipe:
     batch_size: int
     model: dict[str, Any]
     training: dict[str, Any]
+    vocab_size: int | None = None
+    init_from: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "threads"):

@@ -10,7 +10,13 @@ from pathlib import Path
 from tinygrad_tf import corpus
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.storage.strict_json import read_json
+from tinygrad_tf.text.bpe.counting import count_pieces
+from tinygrad_tf.text.bpe.formats import load_bpe
+from tinygrad_tf.text.bpe.splitting import Splitter
+from tinygrad_tf.text.bpe.tokenizer import BPETokenizer
+from tinygrad_tf.text.bpe.training import train_bpe
 from tinygrad_tf.text.reading import FileSource, StringSource, TextSource
+from tinygrad_tf.text.tokenizer_files import find_tokenizer, load_tokenizer
 from tinygrad_tf.text.tokenizers import ByteTokenizer, CharTokenizer, Tokenizer
 from tinygrad_tf.text.tokens import TokenSet, build_tokens, open_tokens
 from tinygrad_tf.train.options import Recipe
@@ -22,12 +28,41 @@ def text_source(recipe: Recipe) -> TextSource:
     return StringSource(corpus.generate().text, "the embedded corpus")
 
 
-def new_tokenizer(recipe: Recipe, source: TextSource) -> Tokenizer:
+def new_tokenizer(recipe: Recipe, source: TextSource) -> tuple[Tokenizer, list[str]]:
+    """The tokenizer that a recipe asks for, learned from the text where it is, and remarks."""
+    if recipe.init_from is not None:
+        return _whole(find_tokenizer(recipe.init_from)), []
     if recipe.tokenizer == "byte":
-        return ByteTokenizer()
-    if recipe.tokenizer != "char":
-        raise InputError(f"there is no tokenizer {recipe.tokenizer!r}", "choose char or byte")
-    return CharTokenizer.from_text(source)
+        return ByteTokenizer(), []
+    if recipe.tokenizer == "char":
+        return CharTokenizer.from_text(source), []
+    if recipe.tokenizer != "bpe":
+        return _whole(_read(Path(recipe.tokenizer))), []
+    assert recipe.vocab_size is not None
+    counted = count_pieces(iter(source), Splitter(), workers=recipe.threads)
+    trained = train_bpe(counted, vocab_size=recipe.vocab_size)
+    return BPETokenizer(trained.table), [*filter(None, [trained.stopped]), *trained.notices]
+
+
+def _read(path: Path) -> Tokenizer:
+    """A tokenizer's file of any format."""
+    if not path.exists():
+        raise InputError(
+            f"there is no tokenizer {str(path)!r}", "choose char, byte, bpe, or a tokenizer's file"
+        )
+    if path.is_file() and path.suffix == ".json":
+        return load_tokenizer(path)
+    return BPETokenizer(load_bpe(path), "allow")
+
+
+def _whole(tokenizer: Tokenizer) -> Tokenizer:
+    """The tokenizer, unless it would lose the spaces of a text."""
+    if isinstance(tokenizer, BPETokenizer) and tokenizer.table.kind == "classical":
+        raise InputError(
+            "this tokenizer splits words at </w> and does not keep the spaces between them",
+            "train a byte-level one: tt bpe-train",
+        )
+    return tokenizer
 
 
 def build(recipe: Recipe, source: TextSource, tokenizer: Tokenizer, folder: Path) -> TokenSet:

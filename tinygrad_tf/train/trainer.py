@@ -133,8 +133,9 @@ class Trainer:
         self.training_sample = training_sample or validation
         self.compute = compute or Compute()
         self.progress = Progress()
-        # Of the validation split: how many characters a token stands for, and the best possible.
+        # Of the validation split: what a token stands for, and the best possible.
         self.chars_per_token: float | None = None
+        self.bytes_per_token: float | None = None
         self.floor_bits_per_char: float | None = None
         c = self.config
         self.optimizer = AdamW(
@@ -183,7 +184,8 @@ class Trainer:
                 p.step,
                 reason,
                 p.val_loss,
-                self.bits_per_char(p.val_loss),
+                _bits(p.val_loss, self.chars_per_token),
+                _bits(p.val_loss, self.bytes_per_token),
                 self.floor_bits_per_char,
                 p.best_val_loss,
                 p.best_step,
@@ -206,12 +208,6 @@ class Trainer:
         if c.time_limit is not None and time.monotonic() - begun >= c.time_limit:
             return "time-limit"
         return ""
-
-    def bits_per_char(self, nats_per_token: float) -> float | None:
-        """A validation loss in bits per character, or None where characters were not counted."""
-        if self.chars_per_token is None or not math.isfinite(nats_per_token):
-            return None
-        return nats_per_token / math.log(2.0) / self.chars_per_token
 
     def _told(self, event: Event) -> Event:
         if self.store is not None:
@@ -318,6 +314,13 @@ class Trainer:
             return
         self.saved_at = self.progress.step
         yield CheckpointEvent(self.saved_at, self.store.save(self, best))
+
+
+def _bits(nats_per_token: float, per_token: float | None) -> float | None:
+    """A loss in bits per character or byte, or None where these were not counted."""
+    if per_token is None or not math.isfinite(nats_per_token):
+        return None
+    return nats_per_token / math.log(2.0) / per_token
 
 
 def _culprit(gradients: Gradients) -> str:

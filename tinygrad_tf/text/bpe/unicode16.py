@@ -1,0 +1,116 @@
+"""Unicode 16's general categories, as far as splitting patterns name them.
+
+The pattern engines of tiktoken and Hugging Face know Unicode 16; `unicodedata` knows the
+version of its Python. `_RUNS` holds the categories of all code points from U+0000 on, as runs:
+a letter and how often it repeats (once when no number follows).
+
+    A Lu   a Ll   t Lt   m Lm   o Lo   M marks   d Nd   l Nl   n No   _ Pc   P other punctuation
+    S symbols   c symbols that are letters in a circle or square   z separators   w Cc that is
+    White_Space   j the two joiners   - anything else   x "Aa", upper and lower case in turn
+"""
+
+import re
+from functools import cache
+
+LAST = 0x10FFFF
+
+# Each property of a pattern as the letters of its categories.
+PROPERTIES = {
+    "L": "Aatmo",
+    "Lu": "A",
+    "Ll": "a",
+    "Lt": "t",
+    "Lm": "m",
+    "Lo": "o",
+    "M": "M",
+    "N": "dln",
+    "Nd": "d",
+    "Nl": "l",
+    "No": "n",
+    "P": "P_",
+    "Pc": "_",
+    "S": "Sc",
+    "Z": "z",
+    "C": "-wj",
+    "White_Space": "zw",
+    "Word": "AatmoMdl_cj",  # the \w of UTS #18
+}
+
+Ranges = tuple[tuple[int, int], ...]
+
+
+@cache
+def categories() -> bytes:
+    """Return one byte a code point: the letter of its category, as in the module's docstring."""
+    runs = re.findall(r"(\D)(\d*)", _RUNS)
+    table = "".join(("Aa" if letter == "x" else letter) * int(n or 1) for letter, n in runs)
+    return table.encode("ascii")
+
+
+@cache
+def ranges(letters: str) -> Ranges:
+    """Return the first and last code points of each range of some categories, by their letters."""
+    found = re.finditer(b"[%s]+" % re.escape(letters).encode(), categories())
+    return tuple((match.start(), match.end() - 1) for match in found)
+
+
+_RUNS = (
+    "-9w5-18zP3SP6SP4d10P2S3P2A26P3S_Sa26PSPS-6w-26zPS5PS2oPS-S4n2SaP2SnoPn3PA23SA7a24Sa8x27Aa2x7A"
+    "a2x23A2aAaAa3A2aAaA2aA3a2A4aA2aA3a3A2aA2ax2A2aAa2AaA2aA3aAaA2a2oAa3o4AtaAtaAtax7Aa2x8Aa2AtaAa"
+    "A3ax28Aa7A2aA2a2AaA4ax3Aa69oa27m18S4m12S14m5S7mSmS17M112x2mSAa-2ma3PA-4S2APA3-A-A2aA17-A9a35A"
+    "a2A3a3x11Aa5AaSAaA2a2A51a48x17SM7x27A2ax5Aa2x48-A38-2mP6a41P2-2S3-M45PMPM2PM2PM-8o27-4o4P2-17"
+    "S3P2SP2S2M11P-P3o32mo10M21d10P4o2Mo99PoM7-SM6m2M2SM4o2d10o3S2oP14-2oMo30M27-2o89M11o-14d10o33"
+    "M9m2SP3m-2MS2o22M4mM9mM3mM5-2P15-o25M3-2P-o11-5o24So6-8M9o41mM24-M33o54M3oM18oM7o10M2P2d10Pm"
+    "o15M3-o8-2o2-2o22-o7-o-3o4-2MoM7-2M2-2M3o-8M-4o2-o3M2-2d10o2S2n6S2oPM-2M3-o6-4o2-2o22-o7-o2-o2"
+    "-o2-2M-M5-4M2-2M3-3M-7o4-o-7d10M2o3MP-10M3-o9-o3-o22-o7-o2-o5-2MoM8-M3-M3-2o-15o2M2-2d10PS-7o"
+    "M6-M3-o8-2o2-2o22-o7-o2-o5-2MoM7-2M2-2M3-7M3-4o2-o3M2-2d10Son6-10Mo-o6-3o3-o4-3o2-o-o2-3o2-3o3"
+    "-3o12-4M5-3M3-M4-2o-6M-14d10n3S8-5M5o8-o3-o23-o16-2MoM7-M3-M4-7M2-o3-2o-2o2M2-2d10-7Pn7SoM3Po8"
+    "-o3-o23-o10-o5-2MoM7-M3-M4-7M2-6o2-o2M2-2d10-o2M-12M4o9-o3-o41M2oM7-M3-M4oS-4o3Mn7o3M2-2d10n9S"
+    "o6-M3-o18-3o24-o9-o-2o7-3M-4M6-M-M8-6d10-2M2P-12o48Mo2M7-4So6mM8Pd10P2-37o2-o-o5-o24-o-o10Mo2"
+    "M9o-2o5-m-M7-d10-2o4-32oS3P15SPS3M2S6d10n10SMSMSMP4M2o8-o36-4M20PM2o5M11-M36-S8MS6-S2P5S4P2-37"
+    "o43M20od10P6o6M4o4M3oM3o2M7o3M4o13M12oMd10M4S2A38-A-5A-2a43Pma3o329-o4-2o7-o-o4-2o41-o4-2o33-"
+    "o4-2o7-o-o4-2o15-o57-o4-2o67-2M3P9n20-3o16S10-6A86-2a6-2Po620SPo17zo26P2-3o75P3l3o8-7o18M4-9"
+    "o19M3P2-9o18M2-12o13-o3-M2-12o52M32P3mP3SoM-2d10-6n10-6P11M3-Md10-6o35mo53-7o5M2o34Mo-5o70-10"
+    "o31-M12-4M12-4S-3P2d10o30-2o5-11o44-4o26-6d10n-3S34o23M5-2P2o53M10-M29-2Md10-6d10-6P7mP6-2M31"
+    "-49M5o47M17o8-P2d10P7S10M9S9P3M3o30M13o2d10o44M14-8P4o36M20-3P5d10-3o3d10o30m6P2a9Aa-5A43-2A3"
+    "P8-8M3PM21o4Mo6Mo2M3o-5a44m63a13ma34m37M64x74Aa9x48Aa9A8a6-2A6-2a8A8a8A8a6-2A6-2a8-A-A-A-Aa8A8"
+    "a14-2a8t8a8t8a8t8a5-a2A4tSaS3a3-a2A4tS3a4-2a2A4-S3a8A5S3-2a3-a2A4tS2-z11-j2-2P24z2-5zP15_2P3S"
+    "P13SP_P10z-16nm-2n6S3P2mn10S3P2-m13-3S33-15M33-15S2AS4AS2aA3a2A3aSAS3A5S6ASASASA4SaA4ao4aS2a2"
+    "A2S5Aa4S4aSn16l35Aal4nS2-4S376P4S29P2S255-22S11-21n60S26c52n22S616P14n30S49P2S31P10S403P22S63"
+    "P4S32P2S374-2S32-S105A48a48AaA3a2x3A4aAa2Aa6m2A3ax48Aa2S6x2M3Aa-5P4nP2a38-a-5a-2o56-7mP-14Mo23"
+    "-9o7-o7-o7-o7-o7-o7-o7-o7-M32P47mP32S2P12-34S26-S89-12S214-26S16zP3SmolP10S2P12Sl9M6Pm5S2l3moP"
+    "S2-o86-2M2S2m2oPo90Pm3o-5o43-o94-S2n4S10o32S38-9So16S31-n10S30n8Sn15S32n10S39n15S320o6592S64"
+    "o21013mo1143-3S55-9o40m6P2o268mP3o16d10o2-20x23oM4PM10Pmx14m2M2o70l10M2P6-8S23m9S2x6Aa3x31ma8"
+    "x2A2ax4mS2x2oAaAa3x10A5aA5ax7A4aAaA2a-2Aa-a-ax3A-21m3Aaom2ao7Mo3Mo4Mo23M5S4M-3n6S4-6o52P4-8M2"
+    "o50M18-8P2d10-6M18o6P3oPo2Md10o28M8P2o23M13-11Po29-3M4o47M14P13-md10-4P2o5Mmo9d10o5-o41M14-9o3"
+    "Mo8M2-2d10-2P4o16mo6S3oM3o50MoM3o2M2o5M2oMo-24o2mP2o11M5P2om2M2-10o6-2o6-2o6-9o7-o7-a43Sm4a9m"
+    "S2-4a80o35M8PM2-2d10-6o11172-12o23-4o49-8452o366-2o106-38a7-12a5-5oMo10So13-o5-o-o2-o2-o108S17"
+    "-16o363P2S16o64-2o54-7S-32o12S4M16P10-6M16P3_2P24_3P3-P14SPS3-PSP2-4o5-o135-4P3SP6SP4d10P2S3P2"
+    "A26P3S_Sa26PSPSP7o10mo45m2o31-3o6-2o6-2o6-2o3-3S7-S7-13S2-2o12-o26-o19-o2-o15-2o14-34o123-5P3"
+    "-4n45-3S9l53n4S17n2S3-S13-3S-47S45M-130o29-3o49-15Mn27-4o32n4-9o20lo8l-5o38M5-5o30-Po36-4o8Pl5"
+    "-42A40a40o78-2d10-6A36-4a36-4o40-8o52-11PA11-A15-A7-A2-a11-a15-a7-a2-3o52-12o311-9o22-10o8-24"
+    "m6-m42-m9-69o6-2o-o44-o2-3o-2o23-Pn8o23S2n7o31-8n9-48o19-o2-5n5o22n6-3Po26-5P-64o56-4n2o2n16-2"
+    "n46oM3-M2-5M4o4-o3-o29-2M3-4Mn9-7P9-7o29n2Po29n3-32o8So28M2-4n5P7-9o54-3P7o22-2n8o19-5n8o18-7"
+    "P4-12n7-80o73-55A51-13a51-7n6o36M4-8d10-6d10o4moA22-3M5Pma22-8S2-208n31-o42-M2P-2o2-16o3-55M4"
+    "o29n10o-8o22M11n4P5-22o18M4P4-38o21n7-20o23-9M3o53M15P7-4n20d10Mo2M2o-9M4o45M11P2-P4M-13o25-7"
+    "d10-6M3o36M14-d10P4oM2o-8o35MP2o-9M3o48M14o4P4M4PM2d10oPoP3-n20-11o18-o25M12P6Mo2M-62o7-o-o4-"
+    "o15-o10P-6o47M12-5d10-6M4-o8-2o2-2o22-o7-o2-o5-M2oM7-2M2-2M3-2o-6M-5o5M2-2M7-3M5-11o10-o-2o-"
+    "o38-oM9-M-2M-M4-M5oMoP2-P2-8M2-29o53M18o4P5d10P2-PMo3-30o48M20o2Po-8d10-166o47M7-2M9P23o4M2-34"
+    "o48M17P3o-11d10-6P13-19o43M13oP-6d10-6d20-28o27-2M15-4d10n2P3So7-185o44M15P-100A32a32d10n9-12"
+    "o8-2o-2o8-o2-o24M6-M2-2M4oMoM2P3-9d10-70o8-2o39M7-2M7oPoM-27oM10o40M7oM4P8M-8oM11o46M16P3oP5"
+    "-13o73-7P10-182o33P-14d10-6o9-o37M8-M8oP5-10d10n19-3P2o30-2M22-M14-73o7-o2-o38M6-3M-M2-M7oM-8"
+    "d10-6o6-o2-o32M5-M2-M5o-7d10-310o19M4P2-7M2oMo13-o34M7-3M5P13d10M-85o-15n21S29-13Po922-102l111"
+    "-P5-11o196-2636o97P2-13o1072-16Mo6M15-10o3995-5o583-6841o30M18d10-1734o569-7o31-d10-4P2o79-d10"
+    "-6o30-2M5P-10o48M7P5S4m4PS-10d10-n7-o21-5o19-432m3o40m2P3d10-198A32a32n23P4-101o75-4MoM55-7M4"
+    "m13-64m2PmM-11M2-14o6136-8o1238-41o10-8935m4-m7-m2-o291-15o-29o3-2o-14o4-8o396-2308o107-5o13-3"
+    "o9-7o10-2SM2P-3936S240d10-6S436-76M46-2M23-9S116-60S246-10S39-2S60M5S3M6-8M8S2M7S30M4S61-21S66"
+    "M3S-122n20-12n20-12S87-9n25-135A26a26A26a7-a18A26a26A-A2-2A-2A2-2A4-A8a4-a-a7-a11A26a26A2-A4-2"
+    "A8-A7-a26A2-A4-A5-A-3A7-a26A26a26A26a26A26a26A26a26A26a26A26a28-2A25Sa25Sa6A25Sa25Sa6A25Sa25S"
+    "a6A25Sa25Sa6A25Sa25Sa6Aa-2d50S512M55S4M50S8MS14MS2P5-15M5-M15-1104a10oa20-6a6-213M7-M17-2M7-M2"
+    "-M5-5m62-33M-112o45-3M7m7-2d10-4oS-320o30M-17o44M4d10-5S-464o27mM4d10-214o30M2od10-4P-480o7-o4"
+    "-o2-o15-o197-2n9M7-41A34a34M7m-4d10-4P2-785n59Sn3Sn4-76n45Sn15-194o4-o27-o2-o-2o-o10-o4-o-o-6o"
+    "-4o-o-o-o3-o2-o-2o-o-o-o-o-o2-o-2o4-o7-o4-o4-o-o10-o17-5o3-o5-o17-52S2-270S44-4S100-12S15-2S15"
+    "-S15-S37-10n13S35c26S6c26S6c26S36-56S29-13S44-4S9-7S2-14S6-154S984-4S17-3S13-3S119-4S95-6S12-4"
+    "S-15S12-4S56-8S10-6S40-8S30-2S12-4S2-62S340-12S14-2S13-3S10-5S56-7S15-2S11-6S9-7S147-S92d10"
+    "-1030o42720-32o4154-6o222-2o5762-14o7473-15o622-2466o542-1506o4939-5o4192-712016M240-196112"
+)
