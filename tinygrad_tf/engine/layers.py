@@ -38,10 +38,10 @@ def rms_norm(x: Any, weight: Any = None, eps: float | None = None) -> Tensor:
 
 def _rows(x: Any, name: str) -> Tensor:
     """What a norm is taken of; raises ValueError where it has no last axis, or an empty one."""
-    x = as_real(x)
-    if not x.ndim or not x.shape[-1]:
-        raise ValueError(f"{name} of an array of shape {x.shape}: its last axis has no entries")
-    return x
+    rows = as_real(x)
+    if not rows.ndim or not rows.shape[-1]:
+        raise ValueError(f"{name} of an array of shape {rows.shape}: its last axis has no entries")
+    return rows
 
 
 def embedding(table: Any, ids: Any) -> Tensor:
