@@ -1,0 +1,124 @@
+"""What every model here learns from: whole numbers, and where sentences begin."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinygrad_tf.errors import InputError
+
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Text:
+    """Tokens (N,) below `vocab_size`, in reading order.
+
+    `end` is the token that closes a sentence, if the text is made of sentences: then no model looks
+    back past it. `weights` (N,) says how much each token counts, 1 if not given. Raises InputError
+    where there is nothing to learn from, or a token or a weight cannot be.
+    """
+
+    tokens: Ids
+    vocab_size: int
+    end: int | None = None
+    weights: Floats | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tokens", checked_tokens(self.tokens, self.vocab_size))
+        if len(self.tokens) < 2:
+            raise InputError(
+                f"the text has {len(self.tokens)} token{'' if len(self.tokens) == 1 else 's'}, and "
+                "what follows what takes at least 2",
+                "give a longer text",
+            )
+        if self.end is not None and not 0 <= self.end < self.vocab_size:
+            raise InputError(
+                f"the end token is {self.end}, outside of 0 to {self.vocab_size - 1}",
+                "give one of the vocabulary",
+            )
+        if self.weights is not None:
+            weights = np.asarray(self.weights, np.float64)
+            object.__setattr__(self, "weights", weights)
+            if (
+                weights.shape != self.tokens.shape
+                or not (np.isfinite(weights) & (weights > 0)).all()
+            ):
+                raise InputError(
+                    f"there must be one positive weight for each of the {len(self.tokens)} tokens",
+                    "leave out sentences that do not count",
+                )
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def weight(self) -> Floats:
+        """How much each token counts, (N,)."""
+        return np.ones(len(self)) if self.weights is None else self.weights
+
+    @property
+    def history(self) -> "History":
+        """What stands before each token."""
+        return History(self.tokens, self.vocab_size, self.end)
+
+
+class History:
+    """What stands before each place of a text: `back(1, at)` are the tokens just before `at`.
+
+    A place may be one past the last token: what follows a prompt. Before the beginning of a
+    sentence stands `end`, as often as it is asked for; before the beginning of a text that is not
+    made of sentences stands a token of its own, `vocab_size`.
+    """
+
+    def __init__(self, tokens: Ids, vocab_size: int, end: int | None) -> None:
+        self.tokens = tokens
+        self.pad = vocab_size if end is None else end
+        place = np.arange(len(tokens) + 1)
+        begins = np.concatenate([[True], tokens == end]) if end is not None else place == 0
+        self.starts: Ids = np.maximum.accumulate(np.where(begins, place, 0))
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def everywhere(self) -> Ids:
+        """Every place that holds a token, (N,)."""
+        return np.arange(len(self.tokens))
+
+    def is_there(self, lag: int, at: Ids) -> NDArray[np.bool_]:
+        """Whether the sentence has begun `lag` tokens before each place."""
+        found: NDArray[np.bool_] = at - lag >= self.starts[at]
+        return found
+
+    def back(self, lag: int, at: Ids) -> Ids:
+        """The token `lag` before each place, or the padding."""
+        there = self.is_there(lag, at)
+        found = np.full(len(at), self.pad)
+        found[there] = self.tokens[at[there] - lag]
+        return found
+
+
+def checked_tokens(tokens: Any, vocab_size: int) -> Ids:
+    """Tokens as an array (N,) of int64. Raises InputError where one is not in the vocabulary."""
+    array = np.asarray(tokens)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(
+            f"tokens are one row of whole numbers, not {array.dtype} of shape {array.shape}",
+            "encode the text first",
+        )
+    if array.size and not (array.min() >= 0 and array.max() < vocab_size):
+        raise InputError(
+            f"tokens run from {array.min()} to {array.max()}, outside of 0 to {vocab_size - 1}",
+            "encode the text with the vocabulary that the model was counted with",
+        )
+    return array.astype(np.int64)
+
+
+def normalised(x: Floats) -> Floats:
+    """The rows of x, none of them negative, divided by their sums; rows of 0 stay 0."""
+    sums = x.sum(axis=-1, keepdims=True)
+    shares: Floats = x / np.where(sums > 0, sums, 1.0)
+    return shares
