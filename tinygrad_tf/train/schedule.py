@@ -14,3 +14,13 @@ def learning_rate(step: int, steps: int, peak: float, low: float, warmup: int) -
         return peak * (step + 1) / (warmup + 1)
     done = min(1.0, (step - warmup) / max(1, steps - 1 - warmup))
     return low + (peak - low) * 0.5 * (1.0 + math.cos(math.pi * done))
+
+
+def noam_rate(step: int, d_model: int, warmup: int, factor: float = 1.0) -> float:
+    """The rate of step `step`, counted from 0: linear warm-up, then as 1/√step.
+
+    factor · d_model^-0.5 · min(n^-0.5, n · warmup^-1.5) with n = step + 1 (Vaswani et al. 2017,
+    eq. 3); the peak, at n = warmup, is factor / √(d_model · warmup).
+    """
+    n, warmup = step + 1, max(1, warmup)
+    return factor / math.sqrt(d_model) * min(1.0 / math.sqrt(n), n / math.sqrt(warmup**3))

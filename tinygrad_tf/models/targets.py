@@ -1,0 +1,61 @@
+"""START, END and PAD: the one place that knows how target sentences are framed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tinygrad_tf.errors import InputError
+from tinygrad_tf.models.sequence_config import Seq2SeqConfig
+
+Array = npt.NDArray[Any]
+
+
+def pad_sequences(sequences: Iterable[Sequence[int]], pad_id: int) -> Array:
+    """Lists of ids as one array (B, T), filled up with PAD at the end."""
+    rows = [np.asarray(ids, np.int64) for ids in sequences]
+    padded = np.full((len(rows), max(map(len, rows), default=0)), pad_id, np.int64)
+    for row, ids in zip(padded, rows, strict=True):
+        row[: len(ids)] = ids
+    return padded
+
+
+def teacher_forcing(tgt: Any, config: Seq2SeqConfig) -> tuple[Array, Array]:
+    """What the decoder reads and what it should answer, each (B, T + 1).
+
+    tgt (B, T) holds the bare tokens of each target, then PAD. `De nada` is read as START De nada
+    and answered as De nada END: the answer is the input of the next position. Raises InputError
+    where START or END stand in tgt already, or a token after PAD.
+    """
+    ids = np.asarray(tgt)
+    if ids.ndim != 2 or ids.dtype.kind not in "iu":
+        raise InputError(
+            f"targets of shape {ids.shape} and dtype {ids.dtype}",
+            "give whole numbers as (batch, time)",
+        )
+    real = ids != config.pad_id
+    if np.any(real[:, 1:] & ~real[:, :-1]):
+        raise InputError("a target has a token after PAD", "put PAD at the end only")
+    if np.isin(ids, (config.start_id, config.end_id)).any():
+        raise InputError(
+            "a target contains START or END", "give the bare tokens: both are added in training"
+        )
+    start = np.full((len(ids), 1), config.start_id, ids.dtype)
+    pad = np.full((len(ids), 1), config.pad_id, ids.dtype)
+    labels = np.concatenate([ids, pad], axis=1)
+    labels[np.arange(len(ids)), real.sum(axis=1)] = config.end_id
+    return np.concatenate([start, ids], axis=1), labels
+
+
+def target_count(tgt: Any, config: Seq2SeqConfig) -> int:
+    """How many labels the mean loss of these bare targets (B, T) is over: their tokens and ENDs."""
+    ids = np.asarray(tgt)
+    return int(np.count_nonzero(ids != config.pad_id)) + len(ids)
+
+
+def never_chosen(config: Seq2SeqConfig) -> list[int]:
+    """The tokens that no target contains, and so no decoding chooses: PAD and START."""
+    return [config.pad_id, config.start_id]
