@@ -13,6 +13,8 @@ import pytest
 from tests.engine.numeric_gradient import Array
 from tinygrad_tf import Tensor, enable_grad, grad, no_grad, ops
 from tinygrad_tf.engine.graph import Node
+from tinygrad_tf.models import GPT, GPTConfig
+from tinygrad_tf.train import AdamW
 
 
 def leaf(*values: Any, dtype: Any = np.float64) -> Tensor:
@@ -350,3 +352,22 @@ def test_equal_gradients_share_no_memory_under_create_graph() -> None:
     p, q = (Tensor(np.ones(3), requires_grad=True) for _ in range(2))
     for_p, for_q = grad((p + q).sum(), [p, q], create_graph=True)
     assert not np.shares_memory(for_p.data, for_q.data)
+
+
+def test_a_thousand_training_steps_hold_what_ten_hold(no_collector: None) -> None:
+    model = GPT(GPTConfig(n_layer=1, n_head=2, n_embd=8, block_size=8, vocab_size=5))
+    optimizer, ids = AdamW(model), np.arange(16).reshape(2, 8) % 5
+
+    def train(steps: int) -> None:
+        for _ in range(steps):
+            optimizer.step(grad(model.loss(ids, ids), model.named_parameters()))
+
+    tracemalloc.start()
+    try:
+        train(10)
+        after_ten, objects = held(), len(gc.get_objects())
+        train(990)
+        assert held() == after_ten
+        assert len(gc.get_objects()) - objects < 100  # not one object in ten steps is left behind
+    finally:
+        tracemalloc.stop()
