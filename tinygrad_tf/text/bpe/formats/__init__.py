@@ -10,6 +10,7 @@ from pathlib import Path
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text.bpe.formats import gpt2, huggingface, minbpe, subword_nmt, tiktoken
 from tinygrad_tf.text.bpe.formats.files import (
+    make_directory,
     malformed,
     parse_object,
     read_bytes,
@@ -64,6 +65,8 @@ def save_bpe(
     if format not in FORMATS:
         raise InputError(f"{path} does not tell its format", f"name one of {', '.join(FORMATS)}")
     files = _contents(table.checked(), path, format)
+    if format == "gpt2":
+        make_directory(path)
     write_files(files, force=force)
     return _remarks(table, format)
 

@@ -55,7 +55,6 @@ def write_files(files: Mapping[Path, bytes], *, force: bool) -> None:
     }
     try:
         for path, content in files.items():
-            path.parent.mkdir(exist_ok=True)
             with beside[path].open("xb") as file:
                 file.write(content)
                 file.flush()
@@ -68,6 +67,14 @@ def write_files(files: Mapping[Path, bytes], *, force: bool) -> None:
         for temporary in beside.values():
             with suppress(OSError):
                 temporary.unlink()
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory unless it is there; FailedError where it cannot be made."""
+    try:
+        path.mkdir(exist_ok=True)
+    except OSError as fault:
+        raise FailedError(f"cannot make {path}: {fault.strerror or fault}") from fault
 
 
 def malformed(path: Path, fault: str) -> InputError:
