@@ -23,6 +23,8 @@ OPTIONS: list[click.Parameter] = [
     *tokenizer_options(),
     option("--specials", type=click.Choice(["refuse", "allow", "text"]), default="refuse",
            show_default=True, help="What special tokens in the text are."),
+    option("--unknown", type=click.Choice(["error", "skip"]), default="error", show_default=True,
+           help="What to do with characters that the tokenizer lacks."),
     option("--binary", type=click.Choice(["u16", "u32"]),
            help="Little-endian numbers instead of decimals."),
     option("--count", is_flag=True, help="Print only how many ids there are."),
@@ -40,6 +42,7 @@ def command(
     pattern: str | None,
     special: tuple[str, ...],
     specials: Any,
+    unknown: Any,
     binary: str | None,
     count: bool,
     dropout: float,
@@ -52,9 +55,11 @@ def command(
     if binary == "u16" and encoder.vocab_size > 1 << 16:
         raise InputError(f"ids up to {encoder.vocab_size:,} do not fit in u16", "use --binary u32")
     chunks = chunks_of([file])
-    if dropout:
+    if dropout or unknown == "skip":
         text = b"".join(chunks).decode("utf-8", "surrogateescape")
-        blocks = iter([encoder.encode(text, specials=specials, dropout=dropout, seed=seed)])
+        blocks = iter(
+            [encoder.encode(text, specials=specials, unknown=unknown, dropout=dropout, seed=seed)]
+        )
     else:
         blocks = encoder.encode_chunks(chunks, specials=specials)
     total = 0

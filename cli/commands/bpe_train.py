@@ -106,7 +106,8 @@ def command(
     asked = trained.stopped or f"learned {counted(len(trained.merges), 'merge')}"
     say(f"{asked}; {counted(trained.table.size, 'token')} in {clock(elapsed)}, saved {out}")
     if not quiet:
-        say(f'next: tt bpe-view -t {out} "some text"')
+        pattern = f" --pattern {options['pattern'] or 'gpt2'}" if out.suffix == ".tiktoken" else ""
+        say(f'next: tt bpe-view -t {out}{pattern} "some text"')
 
 
 def _train(

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from tinygrad_tf.text.bpe.tokenizer import BPETokenizer
 
-BACKGROUNDS = ("#264653", "#2a6f6a", "#8a5a2b", "#6d3b5e", "#3d5a80", "#5b6b2f")
+# Of the 256 colours of older terminals, and neighbours still differ where there are only 16.
+BACKGROUNDS = ("#005f87", "#870000", "#005f00", "#5f0087", "#875f00", "#000087")
 
 EXAMPLES = (
     'tt bpe-view -t tok.json "the oldest lowest"',

@@ -109,7 +109,7 @@ def test_formats_go_out_and_come_back(here: Path, format: str, capsys) -> None:
         encoded.append(capsys.readouterr().out.split())
     assert encoded[0] == encoded[1]
     assert tt(["bpe-convert", "p.json", place, "--format", format]) == 2
-    assert "exists already; use --force" in capsys.readouterr().err
+    assert "already; use --force" in capsys.readouterr().err
 
 
 def test_learning_tells_what_came_of_it(here: Path, capsys) -> None:
@@ -157,3 +157,36 @@ def test_bad_input_is_one_line_and_exit_2(here: Path, capsys, arguments, said) -
     err = capsys.readouterr().err
     assert err.startswith("tt: error: ") and err.count("\n") == 1 and said in err, err
     assert sorted(path.name for path in here.iterdir()) == before
+
+
+def test_neighbours_in_the_view_differ_however_few_colours_there_are() -> None:
+    from rich.color import Color, ColorSystem
+
+    from cli.commands.bpe_view import BACKGROUNDS
+
+    for system in (ColorSystem.TRUECOLOR, ColorSystem.EIGHT_BIT, ColorSystem.STANDARD):
+        shown = [Color.parse(name).downgrade(system) for name in BACKGROUNDS]
+        for first, second in zip(shown, [*shown[1:], shown[0]], strict=True):
+            assert (first.number, first.triplet) != (second.number, second.triplet)
+
+
+def test_characters_that_a_table_lacks_may_be_left_out(here: Path, capsys) -> None:
+    assert tt(["bpe-train", "--counts", "words.tsv", "--out", "w.json", "-q"]) == 0
+    (here / "bold.txt").write_text("bold", encoding="utf-8")
+    assert tt(["bpe-encode", "-t", "w.json", "bold.txt"]) == 2
+    capsys.readouterr()
+    assert tt(["bpe-encode", "-t", "w.json", "bold.txt", "--unknown", "skip"]) == 0
+    assert capsys.readouterr().out.strip()
+
+
+def test_what_hugging_face_reads_otherwise_is_told(here: Path, capsys) -> None:
+    pattern = r" ?\w+|[^\w\s]+|\s+"
+    assert tt(["bpe-train", "text.txt", "--pattern", pattern, "--out", "p.json"]) == 0
+    assert r"Hugging Face reads \w in this pattern otherwise" in capsys.readouterr().err
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(here: Path, capsys) -> None:
+    (here / "folder").mkdir()
+    for out in ("folder", "none/tok.json"):
+        assert tt(["bpe-train", "text.txt", "--out", out, "--force", "--format", "minbpe"]) == 2
+        assert "learned" not in capsys.readouterr().err

@@ -10,11 +10,13 @@ from tinygrad_tf.errors import FailedError, InputError
 from tinygrad_tf.text.bpe.formats import load_bpe
 from tinygrad_tf.text.bpe.tokenizer import BPETokenizer
 from tinygrad_tf.text.tokenizers import SCHEMA_VERSION, ByteTokenizer, CharTokenizer, Tokenizer
+from tinygrad_tf.text.word_tokenizer import WordTokenizer
 
 # A new kind of tokenizer is one more line here.
 KINDS: dict[str, Callable[[Mapping[str, Any]], Tokenizer]] = {
     "char": CharTokenizer.from_json,
     "byte": ByteTokenizer.from_json,
+    "word": WordTokenizer.from_json,
 }
 
 
@@ -60,6 +62,8 @@ def find_tokenizer(directory: str | os.PathLike[str]) -> Tokenizer:
     InputError where the directory has neither.
     """
     folder = Path(directory)
+    if not folder.is_dir():
+        raise InputError(f"{folder} is no directory", "give that of a run, or of a GPT-2")
     if (folder / "tokenizer.json").exists():
         return load_tokenizer(folder / "tokenizer.json")
     if (folder / "vocab.json").exists():

@@ -52,7 +52,14 @@ def _read(path: Path) -> Tokenizer:
         )
     if path.is_file() and path.suffix == ".json":
         return load_tokenizer(path)
-    return BPETokenizer(load_bpe(path), "allow")
+    try:
+        table = load_bpe(path)
+    except InputError as fault:
+        if "--pattern" in fault.next:  # which only the conversion can be told
+            convert = f"tt bpe-convert {path} tok.json --pattern gpt4"
+            raise InputError(fault.what, f"convert it first: {convert}") from fault
+        raise
+    return BPETokenizer(table, "allow")
 
 
 def _whole(tokenizer: Tokenizer) -> Tokenizer:

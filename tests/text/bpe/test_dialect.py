@@ -144,4 +144,4 @@ def test_faults_are_told_in_one_line(pattern, what):
 )
 def test_patterns_that_only_look_dangerous_pass(pattern):
     regex = re.compile(translate(pattern, "ascii"))
-    assert slow_text(regex, pattern) is None
+    assert slow_text(lambda text: list(regex.finditer(text)), pattern) is None

@@ -168,3 +168,33 @@ def test_splitters_travel_to_other_processes(pattern):
 def test_a_name_that_is_none_is_a_pattern_of_ones_own():
     with pytest.raises(InputError):
         Splitter("gpt(5")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"(?:=+ ?)+x|.|\s", "=" * 60),
+        (r"(?:foo|foofoo)+bar", "foo" * 60),
+        (r"(?:<[^>]*>|<.*>)+z", "<a>" * 40),
+        (r"(?:a?){30}a{30}b", "a" * 30),
+        (r"(?:é+)+x", "é" * 40),
+        (r"(?:中|中中)+x", "中" * 60),
+        (r"(?:\p{Lo}+)+x", "中" * 40),
+        (r"(?:\p{M}+)+x", "\u0301" * 40),
+        (r"(.*,){12}P", "a," * 3000),
+    ],
+)
+def test_a_pattern_that_would_take_for_ever_is_refused(pattern, text, monkeypatch):
+    monkeypatch.setattr("tinygrad_tf.text.bpe.probing._PATIENCE", 1.0)
+    with pytest.raises(InputError, match="backtracks too much"):
+        Splitter(pattern).split(text)
+
+
+def test_what_the_probe_does_not_find_is_stopped_while_it_splits(monkeypatch):
+    monkeypatch.setattr("tinygrad_tf.text.bpe.probing._PATIENCE", 0.3)
+    monkeypatch.setattr("tinygrad_tf.text.bpe.splitting.slow_text", lambda *_: None)
+    splitter = Splitter(r"(?:q|qq)+z|.")
+    for pieces in (splitter.split, lambda text: list(splitter.pieces(text))):
+        with pytest.raises(InputError, match="on this text of 50 characters"):
+            pieces("q" * 50)
+    assert splitter.split("qz") == ["qz"]

@@ -6,7 +6,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 
 from tinygrad_tf.text.bpe.dialect import Alphabet, invalid, stand_ins, translate, unlike_stand_ins
-from tinygrad_tf.text.bpe.probing import slow_text
+from tinygrad_tf.text.bpe.probing import patience, slow_text
 
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
@@ -80,13 +80,20 @@ class Splitter:
         """
         if self.name == "none":
             return [text] if text else []
-        return self._pattern.split(text)
+        if self.name != "custom":
+            return self._pattern.split(text)
+        with patience(self.source, text):
+            return self._pattern.split(text)
 
     def pieces(self, text: str) -> Iterable[str]:
         """Return what `split` does, a long text of a user's pattern one piece at a time."""
         if self.name == "custom" and len(text) > _LONG:
-            return self._pattern.iterate(text)
+            return self._patiently(text)
         return self.split(text)
+
+    def _patiently(self, text: str) -> Iterator[str]:
+        with patience(self.source, text):
+            yield from self._pattern.iterate(text)
 
     def cut(self, text: str) -> int:
         """Return an i, as late as is known, at which the text can be cut without a difference.
@@ -193,7 +200,7 @@ def _checked(source: str) -> _Pattern:
     pattern = _Pattern(source)
     if pattern.ascii.match("") is not None:
         raise invalid(source, "matches the empty text, which is no piece", "use + in place of *")
-    if text := slow_text(pattern.ascii, source):
+    if text := slow_text(pattern.last_end, source):
         raise invalid(
             source,
             f"backtracks too much: {text[:8]!r} and so on, {len(text)} characters in all, "

@@ -8,6 +8,7 @@ from typing import Literal, Protocol, get_args
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text.bpe.alphabet import BYTE_TO_CHAR, to_chars
 from tinygrad_tf.text.bpe.merging import Merge, Ties, learn_merges
+from tinygrad_tf.text.bpe.specials import WORD
 from tinygrad_tf.text.bpe.table import MARK, BPETable, EndOfWord
 
 Order = Literal["bytes", "huggingface"]
@@ -145,7 +146,7 @@ def train_classical(
     if not counts:
         raise InputError("there are no words to learn from", "give a text that has some")
     for word, n in counts.items():
-        if word.split() != [word] or n < 1:
+        if not WORD.fullmatch(word) or n < 1:
             raise InputError(
                 f"the word {word!r} with count {n} cannot be learned from",
                 "give words without whitespace, each with a count of 1 or more",

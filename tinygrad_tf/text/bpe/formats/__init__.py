@@ -3,6 +3,7 @@
 import base64
 import binascii
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +16,10 @@ from tinygrad_tf.text.bpe.formats.files import (
     parse_object,
     read_bytes,
     read_text,
+    require_free,
     write_files,
 )
+from tinygrad_tf.text.bpe.splitting import PATTERNS
 from tinygrad_tf.text.bpe.table import BPETable
 
 PathLike = str | os.PathLike[str]
@@ -81,9 +84,17 @@ def check_target(path: PathLike, format: str | None = None, *, force: bool = Fal
     if format not in FORMATS:
         raise InputError(f"{path} does not tell its format", f"name one of {', '.join(FORMATS)}")
     targets = [path / name for name in _PAIRS[0]] if format == "gpt2" else [path]
-    there = [str(target) for target in targets if target.exists()]
-    if there and not force:
-        raise InputError(f"{' and '.join(there)} exists already", "use --force to replace it")
+    for target in targets:
+        if target.is_dir() or not target.name:
+            raise InputError(
+                f"{target} is a directory", f"name a file in it: {target / 'tok.json'}"
+            )
+        if target.exists() and not target.is_file():
+            raise InputError(f"{target} is no regular file", "name a file")
+    home = path.parent
+    if not home.is_dir():
+        raise InputError(f"there is no directory {home}", f"make it first: mkdir {home}")
+    require_free(targets, force=force)
 
 
 def with_specials(table: BPETable, specials: Mapping[str, int | None] | Sequence[str]) -> BPETable:
@@ -169,6 +180,14 @@ def _format(path: Path) -> str:
     )
 
 
+def read_otherwise(pattern: str) -> str:
+    """Return the first part of a user's pattern that Hugging Face reads otherwise, or nothing."""
+    if pattern in PATTERNS or pattern in PATTERNS.values():
+        return ""
+    found = re.search(r"\\[wWbBZ]|(?<!\\)(?<!\[)\^|(?<!\\)\$|\(\?[a-z]*i", pattern)
+    return found[0] if found else ""
+
+
 def _is_rank(words: list[bytes]) -> bool:
     """Tell whether a line is a token in base64 and a rank."""
     if len(words) != 2 or not words[1].isdigit():
@@ -200,5 +219,13 @@ def _remarks(table: BPETable, format: str) -> list[str]:
         named = ", ".join(f"{token!r} {i}" for token, i in table.specials.items())
         remarks.append(f"the file does not hold the special tokens: {named}")
     if format == "subword-nmt":
-        remarks.append("codes hold no ids: a reader numbers the tokens anew")
+        remarks.append(
+            "codes hold no ids, and no characters that take part in no merge: a reader numbers the "
+            "tokens anew, and does not know those characters"
+        )
+    if format == "huggingface" and (read := read_otherwise(table.pattern)):
+        remarks.append(
+            f"Hugging Face reads {read} in this pattern otherwise: its ids may differ; write "
+            "classes such as [\\p{L}\\p{M}\\p{N}_] instead"
+        )
     return remarks

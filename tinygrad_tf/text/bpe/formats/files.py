@@ -3,7 +3,7 @@
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -46,9 +46,7 @@ def write_files(files: Mapping[Path, bytes], *, force: bool) -> None:
 
     FailedError where they cannot be written; files that were there are then intact.
     """
-    there = [str(path) for path in files if path.exists()]
-    if there and not force:
-        raise InputError(f"{' and '.join(there)} exists already", "use --force to replace it")
+    require_free(files, force=force)
     beside = {
         path: path.with_name(f"{path.name}.tmp-{os.getpid()}-{secrets.token_hex(4)}")
         for path in files
@@ -67,6 +65,14 @@ def write_files(files: Mapping[Path, bytes], *, force: bool) -> None:
         for temporary in beside.values():
             with suppress(OSError):
                 temporary.unlink()
+
+
+def require_free(paths: Iterable[Path], *, force: bool) -> None:
+    """Raise InputError where one of the files is there already, unless by `force`."""
+    there = [str(path) for path in paths if path.exists()]
+    if there and not force:
+        exist = "exists" if len(there) == 1 else "exist"
+        raise InputError(f"{' and '.join(there)} {exist} already", "use --force to replace it")
 
 
 def make_directory(path: Path) -> None:

@@ -38,6 +38,12 @@ _WORD_DECODERS: dict[str, dict[str, Any]] = {
         ],
     },
 }
+# Options of the model that this program does not do, with the values that ask for nothing.
+_PLAIN: dict[str, tuple[Any, ...]] = {
+    "dropout": (0.0, 0),
+    "continuing_subword_prefix": ("",),
+    "byte_fallback": (False,),
+}
 _FLAGS = ("single_word", "lstrip", "rstrip")
 _NOT_HERE = "use a tokenizer without it, or remove the field if the tokenizer can do without"
 
@@ -101,6 +107,8 @@ def from_fields(fields: Mapping[str, Any]) -> BPETable:
         _require(name, fields.get(name), fields.get(name) is None)
     separate = fields.get("normalizer") == _ENDING
     _require("normalizer", fields.get("normalizer"), separate or fields.get("normalizer") is None)
+    processor = fields.get("post_processor")
+    _require("post_processor", processor, processor is None or isinstance(processor, dict))
     model = fields.get("model")
     if not isinstance(model, dict):
         raise InputError('"model" is not an object')
@@ -145,15 +153,20 @@ def _checked_model(model: Mapping[str, Any], *, classical: bool, separate: bool)
     """Check the model's options; return whether `</w>` is attached to the last character."""
     kind = model.get("type", "BPE")
     _require("model.type", kind, kind == "BPE")
-    for name in ("dropout", "continuing_subword_prefix", "byte_fallback"):
-        _require(f"model.{name}", model.get(name), not model.get(name))
+    for name, plain in _PLAIN.items():
+        value = model.get(name)
+        fine = value is None or any(value == p and type(value) is type(p) for p in plain)
+        _require(f"model.{name}", value, fine)
     ignore = model.get("ignore_merges", False)
     _require("model.ignore_merges", ignore, isinstance(ignore, bool))
     unk = model.get("unk_token")
     _require("model.unk_token", unk, unk is None or isinstance(unk, str))
-    fuse = model.get("fuse_unk")
-    _require("model.fuse_unk", fuse, not (fuse and unk and classical))
-    suffix = model.get("end_of_word_suffix") or None
+    fuse = model.get("fuse_unk", False)
+    fine = isinstance(fuse, bool) and not (fuse and unk and classical)
+    _require("model.fuse_unk", fuse, fine)
+    suffix = model.get("end_of_word_suffix")
+    _require("model.end_of_word_suffix", suffix, suffix is None or isinstance(suffix, str))
+    suffix = suffix or None
     wanted = MARK if classical and not separate else None
     _require("model.end_of_word_suffix", suffix, suffix == wanted)
     return suffix is not None
@@ -172,6 +185,7 @@ def _pattern(pre: object) -> str:
     steps = [pre]
     if isinstance(pre, dict) and pre.get("type") == "Sequence":
         steps = pre.get("pretokenizers") or [None]
+        _require("pre_tokenizer.pretokenizers", steps, isinstance(steps, list))
     *before, last = steps
     if not isinstance(last, dict) or last.get("type") != "ByteLevel" or len(before) > 1:
         raise _refused("pre_tokenizer", pre)
