@@ -33,7 +33,7 @@ BELOW = {
     "storage": {"errors"},
     "models": {"errors", "engine", "nn", "storage"},
     "generate": {"errors", "storage", "text", "models"},
-    "train": {"errors", "engine", "nn", "storage", "text", "corpus", "models", ""},
+    "train": {"errors", "engine", "nn", "storage", "text", "corpus", "models", "generate", ""},
     "": {"engine", "checking", "scalar", "drawing"},
 }
 
