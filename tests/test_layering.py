@@ -33,7 +33,9 @@ BELOW = {
     "storage": {"errors"},
     "models": {"errors", "engine", "nn", "storage"},
     "generate": {"errors", "storage", "text", "models"},
-    "train": {"errors", "engine", "nn", "storage", "text", "corpus", "models", "generate", ""},
+    "train": {
+        *("errors", "engine", "nn", "storage", "text", "corpus", "audio", "models", "generate", ""),
+    },
     "": {"engine", "checking", "scalar", "drawing"},
 }
 

@@ -117,7 +117,8 @@ def _numbers(
     seen = [v for row in grid.values for v in row if v is not None]
     largest = max((abs(v) for v in seen if math.isfinite(v)), default=0.0)
     form = ".2f" if 0.01 <= largest < 1000 or largest == 0 else ".1e"
-    width = max([5, *(len(format(v, form)) for v in seen)]) + 1
+    labels = [min(len(label), LABEL_WIDTH) for label in columns]
+    width = max([5, *labels, *(len(format(v, form)) for v in seen)]) + 1
     left = max(map(len, rows))
     text = Text(no_wrap=True)
     if columns:

@@ -1,0 +1,263 @@
+"""A GPT among the small models: how it rates a text, and how it is trained for a comparison."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinygrad_tf import no_grad
+from tinygrad_tf.errors import InputError
+from tinygrad_tf.models import GPT, GPTConfig
+from tinygrad_tf.models.presets import Preset
+from tinygrad_tf.text import TokenFile
+from tinygrad_tf.train import TrainConfig, Trainer
+from tinygrad_tf.train.batches import evaluation_batches, training_batches
+from tinygrad_tf.train.events import Event
+from tinygrad_tf.train.experiment import LONGEST_CONTEXT
+from tinygrad_tf.train.parallel import Compute, blas_threads, default_threads
+from toymodels.model import LanguageModel
+from toymodels.text import Floats, History, Ids, Text
+
+_TOKENS_AT_A_TIME = 8192
+_LOGITS_AT_A_TIME = 1 << 22
+_EPOCHS = 20  # at most: a longer budget would only learn a short text by heart
+_TRIALS = 7  # steps that are timed to see how many fit into a budget
+_OPTIMIZER = 1.15  # what a step takes, over its gradients alone
+
+
+@dataclass(frozen=True)
+class Window:
+    """Tokens `start` to `stop` (exclusive) are predicted, those from `new` on for good."""
+
+    start: int
+    stop: int
+    new: int
+
+
+def windows(first: int, last: int, block_size: int) -> Iterator[Window]:
+    """Places `first` to `last` (exclusive) in windows of `block_size`, each half over the one
+    before: beyond the first window every token has at least block_size / 2 before it."""
+    stop = min(first + block_size, last)
+    yield Window(first, stop, first)
+    while stop < last:
+        new, stop = stop, min(stop + max(1, block_size // 2), last)
+        yield Window(stop - block_size, stop, new)
+
+
+class Transformer(LanguageModel):
+    """A GPT whose first `vocab_size` tokens are those of the vocabulary.
+
+    In a text made of sentences each is read after the end token, and alone. The very first token
+    of another text has nothing before it, and there all tokens are alike. A long text is read in
+    `windows`.
+    """
+
+    def __init__(self, name: str, model: GPT, vocab_size: int, end: int | None = None) -> None:
+        if model.config.vocab_size < vocab_size:
+            raise InputError(
+                f"the model has {model.config.vocab_size:,} tokens, the text {vocab_size:,}",
+                "encode the text with the tokenizer that the model was trained with",
+            )
+        model.eval()
+        self.name, self.model = name, model
+        self.vocab_size, self.end = vocab_size, end
+        self._seen: tuple[Ids, Floats, Ids] | None = None
+
+    @property
+    def parameters(self) -> int:
+        """Learned numbers."""
+        return sum(parameter.size for parameter in self.model.parameters())
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of them."""
+        return sum(parameter.data.nbytes for parameter in self.model.parameters())
+
+    @property
+    def reach(self) -> int:
+        """The context length."""
+        return self.model.config.block_size
+
+    def probs(self, history: History, at: Ids) -> Floats:
+        """The distributions (n, V) at the places (n,), each after as much as the context holds."""
+        probs = np.full((len(at), self.vocab_size), 1 / self.vocab_size)
+        before = self._before(history)
+        first = history.starts[at] + (self.end is None)
+        begin = np.maximum(first, at + 1 - self.reach)
+        told = np.flatnonzero(at >= first)
+        for some in np.array_split(told, -(-len(told) // self._rows(self.reach)) or 1):
+            if len(some):
+                logits = self._logits(before, begin[some], at[some] + 1)
+                ends = at[some] - begin[some]
+                probs[some] = _softmax(logits[np.arange(len(some)), ends])
+        return probs
+
+    def nats(self, tokens: Ids) -> Floats:
+        """-ln of the probability of each token (N,)."""
+        return self._read(tokens)[0]
+
+    def predict(self, tokens: Ids) -> Ids:
+        """The best guess for each token (N,)."""
+        return self._read(tokens)[1]
+
+    def _read(self, tokens: Ids) -> tuple[Floats, Ids]:
+        """Both at once; kept until another text comes, since one is asked for after the other."""
+        if self._seen is None or not np.array_equal(self._seen[0], tokens):
+            history = self.history(tokens)
+            nats = np.full(len(history), np.log(self.vocab_size))
+            guess = np.zeros(len(history), np.int64)
+            for start, stop, new in self._batches(history):
+                logits = self._logits(self._before(history), start, stop)
+                for row, first in enumerate(start):
+                    at = np.arange(new[row], stop[row])
+                    own = logits[row, at - first].astype(np.float64)
+                    top = own.max(axis=1)
+                    whole = np.log(np.exp(own - top[:, None]).sum(axis=1))
+                    nats[at] = whole + top - own[np.arange(len(at)), history.tokens[at]]
+                    guess[at] = own.argmax(axis=1)
+            self._seen = np.array(tokens), nats, guess
+        return self._seen[1], self._seen[2]
+
+    def _batches(self, history: History) -> Iterator[tuple[Ids, Ids, Ids]]:
+        """Windows over all sentences, alike in length, as arrays of start, stop and new."""
+        begins = np.unique(history.starts[history.everywhere])
+        ends = np.append(begins[1:], len(history))
+        skipped = int(self.end is None)
+        found = [
+            (w.start, w.stop, w.new)
+            for begin, end in zip(begins + skipped, ends, strict=True)
+            if begin < end
+            for w in windows(int(begin), int(end), self.reach)
+        ]
+        found.sort(key=lambda w: w[1] - w[0])
+        while found:
+            rows = self._rows(found[-1][1] - found[-1][0])
+            start, stop, new = np.array(found[-rows:]).T
+            del found[-rows:]
+            yield start, stop, new
+
+    def _rows(self, length: int) -> int:
+        numbers = length * self.model.config.vocab_size
+        return max(1, min(_TOKENS_AT_A_TIME // length, _LOGITS_AT_A_TIME // numbers))
+
+    def _before(self, history: History) -> Ids:
+        """The token before each place (N + 1,): what the GPT reads to rate that place."""
+        pad = 0 if self.end is None else self.end
+        return np.concatenate([[pad], history.tokens]).astype(np.int64)
+
+    def _logits(self, before: Ids, start: Ids, stop: Ids) -> Floats:
+        """Logits (B, T, V) of the places from start (B,) to stop (B,), padded on the right."""
+        columns = np.arange((stop - start).max())
+        places = np.minimum(start[:, None] + columns, len(before) - 1)
+        with no_grad():
+            logits: Floats = self.model(before[places]).data[:, :, : self.vocab_size]
+        return logits
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a GPT was trained: the model, its steps of those the recipe has, and seconds."""
+
+    model: Transformer
+    steps: int
+    planned: int
+    seconds: float
+
+
+def train_transformer(
+    text: Text,
+    recipe: Preset,
+    budget: float,
+    seed: int = 1337,
+    *,
+    most_steps: int | None = None,
+    listen: Callable[[Event], None] = lambda event: None,
+) -> Training:
+    """Train a GPT of a recipe for at most about `budget` seconds.
+
+    A few steps are timed first: so many are then planned as fit, but not more than `most_steps`,
+    or 20 epochs, so that the learning rate has come down when the time is over. In a text of
+    sentences each of them is read on its own, and the context is as long as the longest.
+    Raises InputError for a text shorter than the context.
+    """
+    begun = time.monotonic()
+    split = _token_file(text)
+    shape = _shape(recipe, text, split)
+    training = recipe.training
+    batches = training_batches(split, shape.block_size, training["batch_size"], seed)
+    seconds = _seconds_a_step(shape, split, training["batch_size"], seed)
+    per_step = training["batch_size"] * split.targets // _documents(split, shape.block_size)
+    enough = max(100, _EPOCHS * split.targets // max(1, per_step))
+    left = budget - (time.monotonic() - begun)
+    steps = max(1, min(most_steps or enough, int(left / seconds)))
+    names = TrainConfig.__dataclass_fields__
+    config = TrainConfig(**{name: training[name] for name in training if name in names} | {
+        "steps": steps, "time_limit": max(left, 1e-3), "eval_every": steps + 1,
+        "checkpoint_every": steps + 1,
+    })  # fmt: skip
+    model = GPT(shape, seed)
+
+    def sample() -> Iterator[object]:
+        yield next(iter(evaluation_batches(split, shape.block_size, training["batch_size"])))
+
+    threads = min(default_threads(), training["batch_size"])
+    trainer = Trainer(
+        model, batches, config, validation=sample, compute=Compute(threads)  # type: ignore[arg-type]
+    )  # fmt: skip
+    for event in trainer.run():
+        listen(event)
+    name = f"GPT {shape.n_layer}x{shape.n_embd}"
+    made = Transformer(name, model, text.vocab_size, text.end)
+    return Training(made, trainer.progress.step, steps, time.monotonic() - begun)
+
+
+def _token_file(text: Text) -> TokenFile:
+    """A text as the trainer reads it: where it is made of sentences, each is a document."""
+    if text.end is None:
+        return TokenFile("training", text.tokens, None, len(text))
+    tokens = np.concatenate([[text.end], text.tokens])
+    starts = np.flatnonzero(tokens == text.end)
+    return TokenFile("training", tokens[: starts[-1] + 1], starts, len(text))
+
+
+def _shape(recipe: Preset, text: Text, split: TokenFile) -> GPTConfig:
+    fields = dict(recipe.model)
+    if split.starts is not None and "block_size" not in fields:
+        fields["block_size"] = min(int(np.diff(split.starts).max()), LONGEST_CONTEXT)
+    shape = GPTConfig(vocab_size=text.vocab_size, **fields)
+    if split.starts is None and split.targets < shape.block_size:
+        raise InputError(
+            f"the training part has {len(split.tokens):,} tokens, and a GPT with a context of "
+            f"{shape.block_size} needs {shape.block_size + 1}",
+            "give a longer text, or leave the GPT out with --budget 0",
+        )
+    return shape
+
+
+def _documents(split: TokenFile, block_size: int) -> int:
+    if split.starts is None:
+        return max(1, split.targets // block_size)
+    return max(1, len(split.starts) - 1)
+
+
+def _seconds_a_step(shape: GPTConfig, split: TokenFile, batch_size: int, seed: int) -> float:
+    """How long a step takes here and now: the median, so that the first, which warms up, and one
+    that something else held up do not count."""
+    threads = min(default_threads(), batch_size)
+    compute, times = Compute(threads), []
+    model, batches = GPT(shape, seed), training_batches(split, shape.block_size, batch_size, seed)
+    with blas_threads(1) if threads > 1 else nullcontext():
+        for _ in range(_TRIALS):
+            begun = time.monotonic()
+            compute.gradients(model, batches.next_batch())
+            times.append(time.monotonic() - begun)
+    return float(np.median(times)) * _OPTIMIZER
+
+
+def _softmax(logits: Floats) -> Floats:
+    logits = logits.astype(np.float64)
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    probs: Floats = powers / powers.sum(axis=-1, keepdims=True)
+    return probs
