@@ -132,7 +132,11 @@ def rich_console(stream: TextIO) -> "Console":
     """A rich console on `stream` that leaves text as it is: no markup, no emoji, no wrapping."""
     from rich.console import Console
 
-    return Console(file=stream, markup=False, highlight=False, emoji=False, soft_wrap=True)
+    # rich takes every dumb terminal to be 80 columns wide, unless it is told both sizes.
+    columns = os.environ.get("COLUMNS", "")
+    size = {"width": int(columns), "height": 25} if columns.isdecimal() and int(columns) else {}
+    plain = {"markup": False, "highlight": False, "emoji": False, "soft_wrap": True}
+    return Console(file=stream, **plain, **size)  # type: ignore[arg-type]
 
 
 def print_picture(picture: "RenderableType") -> None:

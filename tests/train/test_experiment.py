@@ -23,7 +23,8 @@ DOCUMENTED = {
     "eval": "step train_loss val_loss best_val_loss best_step elapsed",
     "checkpoint": "step path",
     "warning": "step message",
-    "done": "run steps reason val_loss val_bits_per_char val_bits_per_byte floor_bits_per_char best_val_loss "
+    "done": "run steps reason val_loss val_bits_per_char val_bits_per_byte floor_bits_per_char "
+    "best_val_loss "
     "best_step elapsed",
 }
 

@@ -46,10 +46,10 @@ class Entry:
 class Report:
     """What was checked where nothing is wrong.
 
-    entries: how many were compared and decided; worst: the largest |analytic - numeric| / max(1, |numeric|);
-    worst_second: the same of the gradient's gradient, None where it was not checked;
-    ill_conditioned: entries that no step of differences decides, each with its reason; kinks:
-    entries where the function is not differentiable, skipped; method: the one that was used.
+    entries: how many were compared and decided; worst: the largest |analytic - numeric| over
+    max(1, |numeric|); worst_second: the same of the gradient's gradient, None where it was not
+    checked; ill_conditioned: entries that no step of differences decides, each with its reason;
+    kinks: entries where the function is not differentiable, skipped; method: the one that was used.
     """
 
     function: str

@@ -56,7 +56,8 @@ def stopped_after(seconds: float) -> Iterator[None]:
     for signals: so it is done where there is an alarm, which Windows lacks, and in main threads.
     """
     main = threading.current_thread() is threading.main_thread()
-    if not main or not hasattr(signal, "setitimer") or signal.getsignal(signal.SIGALRM) != signal.SIG_DFL:
+    can_ring = main and hasattr(signal, "setitimer")
+    if not can_ring or signal.getsignal(signal.SIGALRM) != signal.SIG_DFL:
         yield
         return
 

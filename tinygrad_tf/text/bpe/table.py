@@ -196,7 +196,8 @@ class BPETable:
 
     def _check_specials(self) -> None:
         seen: dict[int, str] = {}
-        if halves := [s for s in [*self.specials, *self.vocab] if not s.isascii() and _SURROGATE.search(s)]:
+        everything = (token for token in (*self.specials, *self.vocab) if not token.isascii())
+        if halves := [token for token in everything if _SURROGATE.search(token)]:
             raise _fault(f"the token {halves[0]!r} holds a lone surrogate")
         for string, token in self.specials.items():
             other = seen.get(token, self.id_to_token_of_vocab.get(token, string))
