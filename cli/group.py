@@ -10,14 +10,28 @@ import click
 SECTIONS = {
     "Learn": {
         "grad": "Show an expression as a graph, every gradient checked",
+        "coreference": 'What "it" is: attention that was learned, and designed',
         "corpus": "Print the built-in corpus, whose true entropy is known",
+        "compare-markov": "See why attention: Markov chains, n-grams, skips and a GPT compared",
     },
     "Train": {
         "train-gpt": "Train a GPT on your text, or on the built-in corpus",
+        "train-translate": "Train an encoder-decoder to translate",
+        "train-classifier": "Train an encoder to label texts, or to rate them",
+        "train-fill": "Train an encoder to fill in hidden words",
+        "train-speech": "Train an encoder-decoder to write down what is said",
+        "train-instructions": "Train a GPT to follow instructions, and combine them",
+        "tune-prompt": "Learn a prompt of vectors for a frozen GPT",
         "bpe-train": "Learn a tokenizer from your text, and watch the merges",
     },
     "Use": {
         "generate": "Let a trained model write text",
+        "translate": "Translate, and see which words it looks at",
+        "classify": "Label texts, with probabilities",
+        "fill": "Fill in the hidden words of a text",
+        "transcribe": "Write down what is said in WAVs",
+        "say": "Say something with the built-in voice, as a WAV",
+        "ask": "Have an instruction carried out",
         "bpe-encode": "Text to token ids, through pipes",
         "bpe-decode": "Token ids to the very bytes they came from",
         "bpe-convert": "Take a tokenizer to another format, or bring one from it",

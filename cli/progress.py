@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cli.format import clock, count, counted, loss, short
+from cli.task_lines import task_plan_lines
 
 Event = Mapping[str, Any]
 POINTS = 2048  # so many losses are kept for the curve
@@ -92,7 +93,8 @@ class Progress:
             parts.append(f"loss {loss(event['loss'])}")
         if self.last_eval:
             parts.append(f"validation {loss(self.last_eval['val_loss'])}")
-        speed = [f"{short(event['tokens_per_second'])} tokens/s"] if event else []
+        targets = "targets" if "task" in self.plan else "tokens"
+        speed = [f"{short(event['tokens_per_second'])} {targets}/s"] if event else []
         gone, to_go = [f"elapsed {clock(self.elapsed)}"], [f"ETA {clock(self.remaining)}"]
         choices = ([*speed, *gone, *to_go], [*gone, *to_go], to_go)
         lines = ["  ".join([*parts, *choice]) for choice in choices]
@@ -101,6 +103,8 @@ class Progress:
 
 def plan_lines(plan: Event) -> list[str]:
     """What is about to be done and what it will cost."""
+    if "task" in plan:
+        return task_plan_lines(plan)
     preset = f"preset {plan['preset']}, " if plan.get("preset") else ""
     steps = plan.get("config", {}).get("steps")
     epochs = f"{plan['epochs']:.3g}"
@@ -139,10 +143,12 @@ def done_line(event: Event) -> str:
     why = "" if event["reason"] == "steps" else f" ({event['reason'].replace('-', ' ')})"
     line = f"{counted(event['steps'], 'step')} in {clock(event['elapsed'])}{why}"
     if event.get("val_loss") is not None:
-        line += f": validation {loss(event['val_loss'])} nats per token"
+        line += f": validation {loss(event['val_loss'])} {event.get('unit', 'nats per token')}"
     if event.get("val_bits_per_char") is not None:
         line += f", {event['val_bits_per_char']:.4f} bits per character"
-        if event.get("val_bits_per_byte") not in (None, event["val_bits_per_char"]):
+        if event.get("val_bits_per_byte") == event["val_bits_per_char"]:
+            line += " and byte"
+        elif event.get("val_bits_per_byte") is not None:
             line += f", {event['val_bits_per_byte']:.4f} per byte"
     if event.get("floor_bits_per_char") is not None:
         line += f" (the floor is {event['floor_bits_per_char']:.4f})"

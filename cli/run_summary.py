@@ -53,12 +53,22 @@ class RunSummary:
             raise InputError(
                 f"{run / 'metrics.jsonl'} has a malformed record ({fault})", "was it edited?"
             ) from fault
-        gpt = GPT.load(run)
-        parameters = [
-            Parameter(*layer_and_name(name), parameter.shape)
-            for name, parameter in gpt.named_parameters().items()
-        ]
-        return cls(run, directory.read_config(), gpt.config.as_dict(), parameters, progress)
+        config = directory.read_config()
+        block = config.get("tt", {})
+        if "task" in block:
+            model, tensors = block["model"], directory.load_model()
+            shapes = {name: tensor.shape for name, tensor in tensors.items()}
+        else:
+            gpt = GPT.load(run)
+            model = gpt.config.as_dict()
+            shapes = {name: p.shape for name, p in gpt.named_parameters().items()}
+        parameters = [Parameter(*layer_and_name(name), shape) for name, shape in shapes.items()]
+        return cls(run, config, model, parameters, progress)
+
+    @property
+    def is_gpt(self) -> bool:
+        """Whether the run is of a GPT, and not of a task on examples."""
+        return "task" not in self.config.get("tt", {})
 
     @property
     def total(self) -> int:
@@ -105,7 +115,7 @@ class RunSummary:
 
 def layer_and_name(key: str) -> tuple[str, str]:
     """Split `h.0.attn.c_attn.weight` into `h.0` and the rest, `wte.weight` at its dot."""
-    match = re.match(r"(h\.\d+|[^.]+)\.(.+)", key)
+    match = re.match(r"((?:\w+\.)?h\.\d+|[^.]+)\.(.+)", key)
     return (match[1], match[2]) if match else (key, "")
 
 

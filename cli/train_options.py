@@ -17,6 +17,7 @@ from cli.options import (
 )
 from tinygrad_tf.models.config import CHOICES
 from tinygrad_tf.models.presets import PRESETS
+from tinygrad_tf.train.schedule import SCHEDULES
 
 DATA, MODEL, OPTIMISATION, OUTPUT, ADVANCED = "Data", "Model", "Optimisation", "Output", "Advanced"
 
@@ -54,6 +55,8 @@ TRAIN_OPTIONS: list[click.Parameter] = [
     option("--min-lr", group=OPTIMISATION, type=NON_NEGATIVE,
            help="Learning rate at the end of the cosine."),
     option("--warmup", group=OPTIMISATION, type=NATURAL, help="Steps of linear warm-up."),
+    option("--schedule", group=OPTIMISATION, type=click.Choice(SCHEDULES),
+           help="How the learning rate falls after it.  [default: cosine]"),
     option("--weight-decay", group=OPTIMISATION, type=NON_NEGATIVE,
            help="Decoupled decay of the matrices."),
     option("--grad-clip", group=OPTIMISATION, type=NON_NEGATIVE,

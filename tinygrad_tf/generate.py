@@ -11,6 +11,7 @@ import numpy as np
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.gpt import GPT
 from tinygrad_tf.models.sampling import check_sampling, generate_tokens
+from tinygrad_tf.models.soft_prompt import PromptedGPT
 from tinygrad_tf.storage.atomic import sha256_of
 from tinygrad_tf.storage.run_directory import RunDirectory
 from tinygrad_tf.text.tokenizer_files import find_tokenizer
@@ -23,7 +24,9 @@ START = "\n"
 class TextGenerator:
     """A model and its tokenizer: text in, text out."""
 
-    def __init__(self, model: GPT, tokenizer: Tokenizer, *, lines: bool = False) -> None:
+    def __init__(
+        self, model: GPT | PromptedGPT, tokenizer: Tokenizer, *, lines: bool = False
+    ) -> None:
         if model.config.vocab_size < tokenizer.vocab_size:
             raise InputError(
                 f"the model has {model.config.vocab_size} tokens, "
@@ -36,13 +39,20 @@ class TextGenerator:
         self._banned = np.setdiff1d(np.arange(model.config.vocab_size), known)
 
     @classmethod
-    def load(cls, run_dir: str | Path, weights: str = "best") -> TextGenerator:
+    def load(
+        cls,
+        run_dir: str | Path,
+        weights: str = "best",
+        soft_prompt: str | Path | None = None,
+    ) -> TextGenerator:
         """The model of a run with its tokenizer; weights: "best" by validation loss, or "last".
 
-        Raises InputError where the directory is not a whole run.
+        soft_prompt: the file of a prompt that was tuned for these weights. Raises InputError
+        where the directory is not a whole run, or the prompt is another model's.
         """
         run = RunDirectory.open(run_dir)
-        model = GPT.load(run_dir, weights=weights)
+        base = GPT.load(run_dir, weights=weights)
+        model = base if soft_prompt is None else PromptedGPT.load(base, soft_prompt)
         block = run.read_config().get("tt")
         block = block if isinstance(block, dict) else {}
         experiment, digests = block.get("experiment"), block.get("files_sha256")

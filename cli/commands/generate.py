@@ -27,6 +27,8 @@ OPTIONS: list[click.Parameter] = [
            help="Text to go on from; - reads it from stdin."),
     option("--max-new-tokens", "-n", group=TEXT, type=NATURAL, default=500, show_default=True,
            help="Most tokens to write."),
+    option("--soft-prompt", group=TEXT, type=click.Path(path_type=Path), metavar="FILE",
+           help="Vectors to read before the text, from tt tune-prompt."),
     option("--stop", group=TEXT, multiple=True, metavar="TEXT",
            help="Stop before this text (\\n is a newline); may be repeated."),
     option("--samples", group=TEXT, type=POSITIVE_INT, default=1, show_default=True,
@@ -56,6 +58,7 @@ def command(
     samples: int,
     seed: int | None,
     weights: str,
+    soft_prompt: Path | None,
     json: bool,
     stop: tuple[str, ...],
     **options: Any,
@@ -66,7 +69,8 @@ def command(
     prompt = _read_stdin() if prompt == "-" else prompt
     seed = random.SystemRandom().randrange(2**32) if seed is None else seed
     options["stop"] = tuple(text.replace("\\n", "\n") for text in stop)
-    generator = TextGenerator.load(run, weights=weights)
+    tuned = {} if soft_prompt is None else {"soft_prompt": soft_prompt}
+    generator = TextGenerator.load(run, weights=weights, **tuned)
 
     # Texts that may hold newlines are kept apart by an empty line, texts of one line are not.
     gap = "\n" if "\n" in options["stop"] else "\n\n"
@@ -81,7 +85,10 @@ def command(
             write_text(piece)
         write_text("\n" if number + 1 == samples else gap)
     if json:
-        print_json({"run": str(run), "prompt": prompt, **options, "samples": samples_written})
+        told: dict[str, Any] = {name: str(path) for name, path in tuned.items()}
+        print_json(
+            {"run": str(run), "prompt": prompt, **told, **options, "samples": samples_written}
+        )
 
 
 def _read_stdin() -> str:

@@ -77,7 +77,7 @@ def command(
     if save is not None:
         save_picture(picture(), save, title=f"tt inspect {run}", force=force)
         say(f"saved {save}")
-    if not json:
+    if not json and summary.is_gpt:
         say(f'next: tt generate {shlex.quote(run.as_posix())} --prompt "..."')
 
 

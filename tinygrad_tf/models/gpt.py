@@ -94,7 +94,11 @@ class GPT(Module):
         ids = np.asarray(ids)
         if ids.ndim != 2 or not ids.size:
             raise InputError(f"token ids of shape {ids.shape}", "give them as (batch, time)")
-        start = cache[0].length if cache else 0
+        x = self.embed(ids, cache[0].length if cache else 0)
+        return self.read(x, cache=cache, first=-1 if last_only else 0)
+
+    def embed(self, ids: Array, start: int = 0) -> Tensor:
+        """What enters the blocks, (B, T, C): token plus position, from position `start` on."""
         end = start + ids.shape[1]
         if end > self.config.block_size:
             raise InputError(
@@ -102,11 +106,17 @@ class GPT(Module):
                 f"give the last {self.config.block_size} tokens",
             )
         x = tap("", "hook_embed", self.wte(ids))
-        x = self.drop(x + tap("", "hook_pos_embed", self._positions(start, end)))
+        return self.drop(x + tap("", "hook_pos_embed", self._positions(start, end)))  # type: ignore[no-any-return]
+
+    def read(self, x: Tensor, *, cache: list[LayerCache] | None = None, first: int = 0) -> Tensor:
+        """Logits (B, T - first, V) for vectors (B, T, C) as of `embed`, from position `first` on.
+
+        A negative `first` counts from the end, so that -1 leaves the last position alone.
+        """
         for i, block in enumerate(self.h):
             x = block(x, cache=cache[i] if cache else None)
-        if last_only:
-            x = x[:, -1:]
+        if first:
+            x = x[:, first:]
         if self.ln_f is not None:
             x = self.ln_f(x)
         head = self.wte if self.lm_head is None else self.lm_head

@@ -80,7 +80,11 @@ def config_from_json(given: Mapping[str, Any]) -> GPTConfig:
     """The model that a config.json describes, ours or Hugging Face's; InputError if neither."""
     block = given.get("tt")
     if isinstance(block, Mapping):
-        model = block.get("model")
+        model, task = block.get("model"), block.get("task")
+        if isinstance(task, str):
+            raise InputError(
+                f"this is a run of tt train-{task}, not a GPT", "give the run of a GPT"
+            )
         if not isinstance(model, dict):
             raise InputError('config.json has no "model" in its "tt" block', "was it edited?")
         return GPTConfig.from_dict(model)

@@ -14,6 +14,7 @@ from tinygrad_tf.errors import InputError
 
 if TYPE_CHECKING:
     from tinygrad_tf.models.gpt import GPT
+    from tinygrad_tf.models.soft_prompt import PromptedGPT
 
 Array = npt.NDArray[Any]
 
@@ -80,7 +81,7 @@ def check_sampling(
 
 
 def generate_tokens(
-    model: GPT,
+    model: GPT | PromptedGPT,
     ids: Array,
     max_new_tokens: int,
     *,
@@ -121,7 +122,7 @@ def generate_tokens(
 
 
 def _generate(
-    model: GPT,
+    model: GPT | PromptedGPT,
     ids: Array,
     max_new_tokens: int,
     temperature: float,
@@ -147,7 +148,7 @@ def _generate(
 
 
 @no_grad()
-def _last_logits(model: GPT, ids: Array, cache: Any) -> Array:
+def _last_logits(model: GPT | PromptedGPT, ids: Array, cache: Any) -> Array:
     """Logits of the last position, (B, V), without dropout."""
     training = model.training
     model.eval()

@@ -14,7 +14,7 @@ from tinygrad_tf.models.sequence_config import Seq2SeqConfig
 Array = npt.NDArray[Any]
 
 
-def pad_sequences(sequences: Iterable[Sequence[int]], pad_id: int) -> Array:
+def pad_sequences(sequences: Iterable[Sequence[int] | Array], pad_id: int) -> Array:
     """Lists of ids as one array (B, T), filled up with PAD at the end."""
     rows = [np.asarray(ids, np.int64) for ids in sequences]
     padded = np.full((len(rows), max(map(len, rows), default=0)), pad_id, np.int64)

@@ -64,6 +64,7 @@ class RunDirectory:
     def __init__(self, path: atomic.PathLike, on_warning: Callable[[str], object] = warnings.warn):
         self.path = Path(path)
         self.on_warning = on_warning
+        self.command = "tt train-gpt"  # what goes on with the run
         self._locked = False
         self._damaged: set[str] = set()
         self._pointer_file = PointerFile(self.path)
@@ -205,7 +206,7 @@ class RunDirectory:
             raise InputError(f"a checkpoint's step cannot be {step}", "count steps from 0")
         with self.lock():
             old = self._pointer()
-            again = f"then go on with: tt train-gpt --resume {shlex.quote(self.path.as_posix())}"
+            again = f"then go on with: {self.command} --resume {shlex.quote(self.path.as_posix())}"
             intact = "nothing had been saved yet"
             if old is not None:
                 intact = f"the checkpoint of step {old.latest.step} is intact"

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.gpt import IGNORE as IGNORE  # what the padding of a batch is filled with
 from tinygrad_tf.text.tokens import TokenFile, random_generator
-
-_POOL = 64  # batches that documents of similar length are sought in: more pads less
+from tinygrad_tf.train.order import EpochOrder, not_a_state
 
 
 class Examples(Protocol):
@@ -117,16 +116,15 @@ class WindowBatches:
                 "uinteger": state["uinteger"],
             }
         except (KeyError, TypeError, ValueError, OverflowError) as fault:
-            raise _not_a_state("windows") from fault
+            raise not_a_state("windows") from fault
 
 
 class DocumentBatches:
     """Whole documents, every one of them once an epoch, in a new seeded order each time.
 
     A document longer than `block_size` is cut into consecutive pieces, of which each target
-    counts once. Pieces of similar length, sought within pools of some dozens of batches, go
-    together, so that rows padded to the longest of a batch waste little. Batches of an epoch
-    differ by at most one row. InputError when there are no documents or an option is out of range.
+    counts once; pieces of similar length go together, as in `EpochOrder`. InputError when there
+    are no documents or an option is out of range.
     """
 
     def __init__(self, split: TokenFile, block_size: int, batch_size: int, seed: int) -> None:
@@ -134,58 +132,21 @@ class DocumentBatches:
         self._begins, self._lengths = _pieces(split, block_size)
         self.tokens_per_epoch = split.targets
         self._tokens = split.tokens
-        self._seed = seed
-        self._epoch = 0
-        self._cursor = 0
-        self.batches_per_epoch = -(-len(self._begins) // batch_size)
-        self._edges = _even_edges(len(self._begins), self.batches_per_epoch)
-        self._shuffle()
-
-    def _shuffle(self) -> None:
-        """Set the order of the epoch, a function of the seed and its number alone."""
-        random = random_generator(self._seed, self._epoch)
-        self._order = random.permutation(len(self._begins))
-        for first in range(0, self.batches_per_epoch, _POOL):
-            end = min(first + _POOL, self.batches_per_epoch)
-            pool = self._order[self._edges[first] : self._edges[end]]
-            pool[:] = pool[np.argsort(self._lengths[pool], kind="stable")]
-        self._batch_order = random.permutation(self.batches_per_epoch)
+        self._order = EpochOrder(self._lengths, batch_size, seed, "documents")
+        self.batches_per_epoch = self._order.batches_per_epoch
 
     def next_batch(self) -> Batch:
         """Return the next batch: rows padded to the longest, at most block_size."""
-        if self._cursor == self.batches_per_epoch:
-            self._epoch += 1
-            self._cursor = 0
-            self._shuffle()
-        number = self._batch_order[self._cursor]
-        self._cursor += 1
-        pieces = self._order[self._edges[number] : self._edges[number + 1]]
+        pieces = self._order.next_rows()
         return _padded(self._tokens, self._begins[pieces], self._lengths[pieces])
 
     def state(self) -> dict[str, Any]:
         """Return the seed, the epoch and how many of its batches are done."""
-        return {
-            "seed": self._seed,
-            "epoch": self._epoch,
-            "cursor": self._cursor,
-            "batches_per_epoch": self.batches_per_epoch,
-        }
+        return self._order.state()
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go to a position that `state` gave."""
-        names = ("seed", "epoch", "cursor", "batches_per_epoch")
-        if any(type(state.get(name)) is not int or state[name] < 0 for name in names):
-            raise _not_a_state("documents")
-        if state["batches_per_epoch"] != self.batches_per_epoch:
-            raise InputError(
-                f"the saved position counts {state['batches_per_epoch']:,} batches an epoch, "
-                f"and these make {self.batches_per_epoch:,}",
-                "resume with the text, --batch-size and --block-size of the run",
-            )
-        if state["cursor"] > self.batches_per_epoch:
-            raise _not_a_state("documents")
-        self._seed, self._epoch, self._cursor = (state[name] for name in names[:3])
-        self._shuffle()
+        self._order.restore(state)
 
 
 def training_batches(split: TokenFile, block_size: int, batch_size: int, seed: int) -> Batches:
@@ -227,11 +188,6 @@ def _pieces(
     return begins, np.minimum(block_size, np.repeat(ends, counts) - begins)
 
 
-def _even_edges(count: int, parts: int) -> NDArray[np.int64]:
-    """Return the parts + 1 edges that cut `count` things into parts differing by one at most."""
-    return np.arange(parts + 1) * count // parts
-
-
 def _padded(tokens: NDArray[Any], begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> Batch:
     columns = np.arange(lengths.max() + 1)
     places = np.minimum(begins[:, None] + columns, len(tokens) - 1)
@@ -254,10 +210,3 @@ def _require_positive(**options: int) -> None:
             raise InputError(
                 f"{name} is {value}, and must be at least 1", f"use {option} 1 or more"
             )
-
-
-def _not_a_state(kind: str) -> InputError:
-    return InputError(
-        f"the saved position in the data is not one of {kind}",
-        "resume from a checkpoint of this run",
-    )

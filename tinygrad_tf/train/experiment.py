@@ -77,9 +77,9 @@ class Experiment:
         what only training needs, memory and a free directory, there is a note in the plan.
         """
         recipe = options.resolve()
-        path = options.out or _free_path(Path("runs") / recipe.title())
+        path = options.out or free_path(Path("runs") / recipe.title())
         if options.out is not None and not options.force and not dry_run:
-            _require_free(path)
+            require_free(path)
         source = text_source(recipe)
         tokenizer, remarks = new_tokenizer(recipe, source)
         workspace = Workspace()
@@ -216,7 +216,7 @@ class Experiment:
         with directory.lock():
             if is_new:
                 if directory.checkpoint_steps():
-                    raise _taken(self.path)  # by another process, a moment ago
+                    raise taken(self.path)  # by another process, a moment ago
                 self._furnish(directory)
             else:
                 self._keep_plan(directory)
@@ -328,24 +328,24 @@ def _count_documents(tokens: TokenSet) -> int:
     return 1 if tokens.train.starts is None else max(1, len(tokens.train.starts) - 1)
 
 
-def _require_free(path: Path) -> None:
+def require_free(path: Path) -> None:
     if path.is_file():
         raise InputError(f"{path} is a file", "choose another --out, a directory")
     is_run = any((path / name).exists() for name in ("config.json", "latest.json"))
     if path.is_dir() and any(path.iterdir()) and not is_run:
         raise InputError(f"{path} holds files that are no run of tt", "choose another --out")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise _taken(path)
+        raise taken(path)
 
 
-def _taken(path: Path) -> InputError:
+def taken(path: Path) -> InputError:
     return InputError(
         f"{path} exists already",
         f"choose another --out, replace it with --force, or go on with --resume {path}",
     )
 
 
-def _free_path(path: Path) -> Path:
+def free_path(path: Path) -> Path:
     """The path, or the first of path-2, path-3, ... that is free: nothing is overwritten."""
     candidates = [path, *(path.with_name(f"{path.name}-{n}") for n in range(2, 1000))]
     return next((p for p in candidates if not p.exists()), candidates[-1])

@@ -77,6 +77,7 @@ class TrainOptions:
     learning_rate: float | None = None
     min_lr: float | None = None
     warmup: int | None = None
+    schedule: str | None = None
     weight_decay: float | None = None
     beta1: float | None = None
     beta2: float | None = None

@@ -2,6 +2,22 @@
 
 import math
 
+SCHEDULES = ("cosine", "noam")
+
+
+def scheduled_rate(
+    schedule: str, step: int, steps: int, peak: float, low: float, warmup: int
+) -> float:
+    """The rate of `learning_rate` ("cosine"), or that of `noam_rate` with the same peak ("noam").
+
+    Noam's falls as 1/√step from the end of the warm-up on, whatever the number of steps, and
+    knows no `low`.
+    """
+    if schedule == "cosine":
+        return learning_rate(step, steps, peak, low, warmup)
+    warmup = max(1, warmup)
+    return noam_rate(step, 1, warmup, peak * math.sqrt(warmup))
+
 
 def learning_rate(step: int, steps: int, peak: float, low: float, warmup: int) -> float:
     """The rate of step `step` of `steps`, counted from 0: linear warm-up, then half a cosine.

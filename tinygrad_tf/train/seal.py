@@ -26,8 +26,14 @@ def seal(config: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def intact_block(directory: RunDirectory) -> dict[str, Any]:
-    """The "tt" block of config.json; InputError unless all the run began with is as it was."""
+def intact_block(
+    directory: RunDirectory, task: str = "gpt", *, data: bool = True
+) -> dict[str, Any]:
+    """The "tt" block of config.json; InputError unless all the run began with is as it was.
+
+    task: what the run must have been for; its command is `tt train-<task>`. Without `data` what
+    only training needs is not looked at.
+    """
     path = directory.path
     config = directory.read_config()
     block = config.get("tt")
@@ -35,11 +41,19 @@ def intact_block(directory: RunDirectory) -> dict[str, Any]:
         raise InputError(f"{path} was not trained by tt", "start a run of its own")
     if block.get("sha256") != seal(config):
         raise _altered(path / "config.json")
-    rebuilt = not (path / "data" / "tokens.json").exists()
+    own = block.get("task", "gpt")
+    if own != task:
+        raise InputError(
+            f"{path} is a run of tt train-{own}, not of tt train-{task}",
+            "give it to the commands of its own kind",
+        )
+    # Tokens, unlike examples, are made again where they are missing.
+    rebuilt = task == "gpt" and not (path / "data" / "tokens.json").exists()
+    unneeded = rebuilt or not data
     for name, digest in block["files_sha256"].items():
         is_data = name.startswith("data/")
-        if atomic.sha256_of(path / name) != digest and not (is_data and rebuilt):
-            raise _altered(path / name, path / "data" if is_data else None)
+        if atomic.sha256_of(path / name) != digest and not (is_data and unneeded):
+            raise _altered(path / name, path / "data" if is_data and task == "gpt" else None)
     return block
 
 

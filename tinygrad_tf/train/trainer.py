@@ -27,7 +27,7 @@ from tinygrad_tf.train.events import (
 from tinygrad_tf.train.memory import keep_freed_memory
 from tinygrad_tf.train.optim import AdamW
 from tinygrad_tf.train.parallel import QUIETLY, Compute, Gradients, Learner, blas_threads
-from tinygrad_tf.train.schedule import learning_rate
+from tinygrad_tf.train.schedule import SCHEDULES, scheduled_rate
 
 BatchSource = Callable[[], Iterable[Examples]]
 
@@ -40,8 +40,9 @@ class TrainConfig:
     """How to train; raises InputError for numbers that mean nothing.
 
     steps: optimizer steps; time_limit: seconds from the start or the resumption, or None. A step
-    takes grad_accum batches. grad_clip: the longest gradient norm, 0 for no clipping. early_stop:
-    end after so many evaluations in a row without a better validation loss.
+    takes grad_accum batches. schedule: "cosine" down to min_lr, or "noam", both with learning_rate
+    as their peak after the warm-up. grad_clip: the longest gradient norm, 0 for no clipping.
+    early_stop: end after so many evaluations in a row without a better validation loss.
     """
 
     steps: int = 2000
@@ -57,11 +58,13 @@ class TrainConfig:
     checkpoint_every: int = 500
     early_stop: int | None = None
     time_limit: float | None = None
+    schedule: str = "cosine"
 
     def __post_init__(self) -> None:
         for name in ("steps", "grad_accum", "eval_every", "checkpoint_every"):
             self._require(name, getattr(self, name) >= 1, "give a whole number of at least 1")
         self._require("warmup", self.warmup >= 0, "give 0 or more steps")
+        self._require("schedule", self.schedule in SCHEDULES, f"choose {' or '.join(SCHEDULES)}")
         for name in ("learning_rate", "min_lr", "weight_decay", "grad_clip"):
             fine = 0.0 <= getattr(self, name) < math.inf
             self._require(name, fine, "give a finite number of at least 0")
@@ -218,7 +221,8 @@ class Trainer:
     def _step(self) -> Event:
         p, c = self.progress, self.config
         begun = time.monotonic()
-        self.optimizer.lr = learning_rate(p.step, c.steps, c.learning_rate, c.min_lr, c.warmup)
+        peak, low = c.learning_rate, c.min_lr
+        self.optimizer.lr = scheduled_rate(c.schedule, p.step, c.steps, peak, low, c.warmup)
         loss, gradients, targets = self._accumulate()
         norm = self.optimizer.step(gradients, max_norm=c.grad_clip or None)
         if not math.isfinite(norm):

@@ -1,0 +1,66 @@
+"""`tt ask`: have an instruction carried out by a model that was tuned on some."""
+
+from pathlib import Path
+
+import click
+
+from cli.console import print_json, say, write_text
+from cli.options import NATURAL, GroupedCommand, Integer, RunPath, option
+from cli.sentences import sentences_of
+
+TOGETHER = 64
+
+EXAMPLES = (
+    'tt ask runs/instructions "reverse: tone"',
+    'tt ask runs/instructions "reverse then upper: tone" --working',
+    "tt ask runs/instructions < questions.txt",
+)
+
+# fmt: off
+OPTIONS: list[click.Parameter] = [
+    click.Argument(["run"], type=RunPath()),
+    click.Argument(["questions"], metavar="[QUESTION]...", nargs=-1),
+    option("--shots", type=Integer(min=0, max=8), default=0, show_default=True, metavar="N",
+           help="Answered examples of its kind before the question."),
+    option("--working", is_flag=True, help="Print every line that the model writes."),
+    option("--weights", type=click.Choice(["best", "last"]), default="best", show_default=True,
+           help="The best checkpoint by validation, or the last."),
+    option("--seed", type=NATURAL, default=0, show_default=True, help="Seed of the examples."),
+    option("--json", is_flag=True, help="One object a question."),
+    option("--quiet", "-q", is_flag=True, help="Only the answers."),
+]
+# fmt: on
+
+
+@click.command("ask", cls=GroupedCommand, examples=EXAMPLES, params=OPTIONS)
+def command(
+    run: Path,
+    questions: tuple[str, ...],
+    shots: int,
+    working: bool,
+    weights: str,
+    seed: int,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Answer each QUESTION, such as "reverse: tone"; without any, each line of stdin.
+
+    Where the answer is wrong, the right one is told on stderr, and whether such a question had
+    been trained on.
+    """
+    from tinygrad_tf.train.asker import Asker
+
+    asker = Asker.load(run, weights)
+    for some in sentences_of(questions, TOGETHER):
+        for question in some:
+            reply = asker.ask(question, shots, seed)
+            if json:
+                told = {"answer": reply.answer, "right": reply.is_right, "wanted": reply.right[-1]}
+                more = {"working": reply.working, "trained_on": reply.trained_on}
+                print_json({"question": reply.question, **told, **more})
+                continue
+            lines = reply.working if working else (reply.answer,)
+            write_text("".join(f"{line}\n" for line in lines))
+            if not reply.is_right and not quiet:
+                known = "was" if reply.trained_on else "was not"
+                say(f"wrong: {reply.right[-1]} is right (this {known} trained on)")

@@ -1,0 +1,58 @@
+"""`tt classify`: label texts with a trained encoder."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cli.console import is_terminal, print_json, printable, write_text
+from cli.options import POSITIVE_INT, GroupedCommand, RunPath, option
+from cli.sentences import UNKNOWN, WEIGHTS, sentences_of
+
+TOGETHER = 128  # texts that are labelled at a time
+
+EXAMPLES = (
+    'tt classify runs/classifier "the food was good but the service was awful"',
+    "tt classify runs/reviews --top 1 < texts.txt",
+)
+
+# fmt: off
+OPTIONS: list[click.Parameter] = [
+    click.Argument(["run"], type=RunPath()),
+    click.Argument(["texts"], metavar="[TEXT]...", nargs=-1),
+    option("--top", type=POSITIVE_INT, metavar="K", help="Only the K likeliest labels."),
+    WEIGHTS,
+    UNKNOWN,
+    option("--json", is_flag=True, help="One object a text."),
+]
+# fmt: on
+
+
+@click.command("classify", cls=GroupedCommand, examples=EXAMPLES, params=OPTIONS)
+def command(
+    run: Path, texts: tuple[str, ...], top: int | None, weights: str, unknown: Any, json: bool
+) -> None:
+    """Print the labels of each TEXT, or of each line of stdin, with their probabilities.
+
+    The likeliest comes first. A model of numbers prints its number.
+    """
+    from tinygrad_tf.train.labeller import Labeller
+
+    labeller = Labeller.load(run, weights)
+    for some in sentences_of(texts, TOGETHER):
+        for found in labeller.label(some, unknown):
+            labels = found.labels[:top]
+            if json:
+                record: dict[str, Any] = {"text": found.text}
+                if found.number is None:
+                    record |= {"label": labels[0][0], "probs": dict(labels)}
+                else:
+                    record["number"] = found.number
+                print_json(record)
+            elif found.number is not None:
+                write_text(f"{found.number:.6g}\n")
+            else:
+                parts = [part for name, prob in labels for part in (name, f"{prob:.4f}")]
+                line = "\t".join(parts)
+                write_text((printable(line, keep="\t") if is_terminal(sys.stdout) else line) + "\n")

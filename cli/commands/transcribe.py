@@ -1,0 +1,171 @@
+"""`tt transcribe`: write down what is said in WAVs, and see what each word listened to."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.console import has_colour, has_glyphs, print_json, print_picture, say, write_text
+from cli.options import NATURAL, NON_NEGATIVE, POSITIVE_INT, GroupedCommand, RunPath, option
+from tinygrad_tf.errors import InputError
+
+if TYPE_CHECKING:
+    from tinygrad_tf.audio import Wave
+    from tinygrad_tf.train.transcriber import Listening, Transcriber, Transcript
+
+SOUND, SEARCH, ATTENTION, OUTPUT = "Sound", "Search", "Attention", "Output"
+TOGETHER = 16  # sounds that are transcribed at a time
+SAVED_COLUMNS = 110
+
+EXAMPLES = (
+    "tt transcribe runs/speech find.wav",
+    "tt transcribe runs/speech find.wav --attention --save heard.svg",
+    "tt transcribe runs/speech *.wav --beam 4 --json",
+    'tt say "find my files" | tt transcribe runs/speech -',
+)
+
+# fmt: off
+OPTIONS: list[click.Parameter] = [
+    click.Argument(["run"], type=RunPath()),
+    click.Argument(["wavs"], metavar="WAV...", nargs=-1, required=True),
+    option("--weights", group=SOUND, type=click.Choice(["best", "last"]), default="best",
+           show_default=True, help="The best checkpoint by validation, or the last."),
+    option("--beam", group=SEARCH, type=POSITIVE_INT, metavar="N",
+           help="Keep the N likeliest beginnings.  [default: 1, greedy]"),
+    option("--n-best", group=SEARCH, type=POSITIVE_INT, metavar="N",
+           help="Print the N best of the beam, with scores.  [default: 1]"),
+    option("--length-penalty", group=SEARCH, type=NON_NEGATIVE,
+           help="How much longer texts are favoured; 0 for not.  [default: 0.6]"),
+    option("--attention", group=ATTENTION, is_flag=True,
+           help="Show the sound, and which parts of it each word listened to."),
+    option("--layer", group=ATTENTION, type=NATURAL,
+           help="Decoder layer, from 0.  [default: the last]"),
+    option("--head", group=ATTENTION, type=NATURAL,
+           help="Head, from 0.  [default: the mean of all]"),
+    option("--save", group=OUTPUT, type=click.Path(path_type=Path),
+           help="Save the attention as .svg, .html or .txt."),
+    option("--force", group=OUTPUT, is_flag=True, help="Overwrite the saved file."),
+    option("--json", group=OUTPUT, is_flag=True, help="One object a file."),
+    option("--quiet", "-q", group=OUTPUT, is_flag=True, help="Only the transcripts."),
+]
+# fmt: on
+
+
+@click.command("transcribe", cls=GroupedCommand, examples=EXAMPLES, params=OPTIONS)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    run: Path,
+    wavs: tuple[str, ...],
+    weights: str,
+    attention: bool,
+    layer: int | None,
+    head: int | None,
+    save: Path | None,
+    force: bool,
+    json: bool,
+    quiet: bool,
+    **search: Any,
+) -> None:
+    """Write down what is said in each WAV; - is stdin. Of several, each after its name."""
+    for name in ("n_best", "length_penalty"):
+        if search[name] is not None and search["beam"] is None:
+            raise click.UsageError(f"--{name.replace('_', '-')} is for --beam", ctx)
+    attention = attention or save is not None or layer is not None or head is not None
+    if save is not None:
+        from cli.pictures.export import check_target
+
+        check_target(save, force=force)
+        if len(wavs) != 1:
+            raise InputError("--save is for the attention of one sound", "give one WAV")
+    from tinygrad_tf.train.transcriber import Transcriber
+
+    transcriber = Transcriber.load(run, weights)
+    waiting = iter(wavs)
+    while names := list(islice(waiting, TOGETHER)):
+        waves = [read_sound(name) for name in names]
+        for name, wave, found in zip(
+            names, waves, _search(transcriber, names, waves, search), strict=True
+        ):
+            look = None
+            if attention:
+                look = transcriber.listening(wave, found[0], layer=layer, head=head)
+            if json:
+                print_json(_record(name, wave, found, look))
+                continue
+            _print(found, name if len(wavs) > 1 else None, scores=search["n_best"] is not None)
+            if look is not None:
+                _show(look, name, save, force=force, quiet=quiet)
+
+
+def read_sound(name: str) -> "Wave":
+    """The WAV of a file, or of stdin for `-`; raises InputError where it is none."""
+    from tinygrad_tf.audio import parse_wav, read_wav
+
+    if name != "-":
+        return read_wav(name)
+    if sys.stdin is None or sys.stdin.isatty():
+        raise InputError("there is no sound on stdin", "pipe a WAV into it, or name a file")
+    return parse_wav(sys.stdin.buffer.read(), "stdin")
+
+
+def _search(
+    transcriber: "Transcriber",
+    names: Sequence[str],
+    waves: Sequence["Wave"],
+    search: dict[str, Any],
+) -> Iterator[list["Transcript"]]:
+    """What is found for each sound, the best first."""
+    called = ["stdin" if name == "-" else name for name in names]
+    sounds = [transcriber.hear(wave, name) for wave, name in zip(waves, called, strict=True)]
+    if search["beam"] is None:
+        return ([one] for one in transcriber.transcribe(sounds))
+    given = {name: value for name, value in search.items() if value is not None}
+    return iter(transcriber.beam(sounds, **given))
+
+
+def _print(found: list["Transcript"], name: str | None, *, scores: bool) -> None:
+    """The transcripts, one a line, with what they are of and how likely where that is asked."""
+    for one in found:
+        told = [] if name is None else [name]
+        told += [f"{one.score:.4f}"] if scores else []
+        write_text("\t".join([*told, one.text]) + "\n")
+
+
+def _show(look: "Listening", name: str, save: Path | None, *, force: bool, quiet: bool) -> None:
+    from cli.pictures.listening import listening_picture, terminal_columns
+
+    if not quiet:
+        colour, glyphs = has_colour(sys.stdout), has_glyphs(sys.stdout)
+        print_picture(listening_picture(look, terminal_columns(), colour=colour, ascii=not glyphs))
+    if save is not None:
+        from cli.pictures.export import save as save_picture
+
+        picture = listening_picture(look, SAVED_COLUMNS, colour=save.suffix.lower() != ".txt")
+        title = f"tt transcribe {name}"
+        save_picture(picture, save, title=title, width=SAVED_COLUMNS, force=force)
+        say(f"saved {save}")
+
+
+def _record(
+    name: str, wave: "Wave", found: list["Transcript"], look: "Listening | None"
+) -> dict[str, Any]:
+    """A sound and what was heard in it."""
+    told = [
+        {"text": h.text, "log_prob": h.log_prob, "score": h.score, "finished": h.finished}
+        for h in found
+    ]
+    record: dict[str, Any] = {
+        "file": name, "seconds": wave.seconds, "rate": wave.rate, **told[0], "transcripts": told
+    }  # fmt: skip
+    if look is not None:
+        record["attention"] = {
+            "seconds": look.seconds,
+            "words": look.words,
+            "weights": look.weights.tolist(),
+        }
+    return record

@@ -1,0 +1,28 @@
+"""What is said of a training on examples: its plan, and the figures at its end."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from cli.format import count, counted
+
+
+def task_plan_lines(plan: Mapping[str, Any]) -> list[str]:
+    """What is about to be learned, and from what."""
+    steps, epochs = plan["config"]["steps"], f"{plan['epochs']:.3g}"
+    known = {name: x for name, x in plan["references"].items() if x is not None}
+    lines = [
+        f"model: {counted(plan['params'], 'parameter')}",
+        f"examples: {count(plan['examples_train'])} to train on "
+        f"({counted(plan['targets_train'], 'target')}), {count(plan['examples_val'])} held out; "
+        f"{counted(steps, 'step')} {'is' if steps == 1 else 'are'} {epochs} "
+        f"epoch{'s' * (epochs != '1')}",
+    ]
+    if known:
+        told = ", ".join(f"{name} {value:.3f}" for name, value in known.items())
+        lines.append(f"to compare with, in {plan['unit']}: {told}")
+    return [*lines, *(f"note: {note}" for note in plan["notes"]), f"run: {plan['run']}"]
+
+
+def percent(share: float) -> str:
+    """A share as per cent: 98.7 %."""
+    return f"{100 * share:.1f} %"

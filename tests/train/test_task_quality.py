@@ -1,0 +1,79 @@
+"""What the embedded defaults must reach, each trained once as a user would."""
+
+import time
+
+import pytest
+
+from tinygrad_tf.train.coreference import CoreferenceDemo
+from tinygrad_tf.train.filling import Filler, prepare_filling
+from tinygrad_tf.train.labelling import prepare_labelling
+from tinygrad_tf.train.task_run import TaskRun
+from tinygrad_tf.train.tasks import TaskOptions
+from tinygrad_tf.train.translation import prepare_translation
+from tinygrad_tf.train.translator import Translator
+
+pytestmark = pytest.mark.slow
+
+
+def figures(task, shared):
+    return list(TaskRun.create(task, shared).run())[-1].figures
+
+
+def test_translation_of_held_out_combinations(tmp_path):
+    shared = TaskOptions(out=tmp_path / "run")
+    begun = time.process_time()
+    found = figures(prepare_translation(shared), shared)
+    assert time.process_time() - begun < 180
+    assert found["examples"] == 500 and found["exact_match"] >= 0.98
+    assert found["token_accuracy"] > 0.98 and found["bleu"] > 98 and found["chrf"] > 98
+
+    translator = Translator.load(tmp_path / "run")
+    pairs = {
+        "You are welcome": "De nada",
+        "The ball is blue": "La bola es azul",
+        "My name is Ketan": "Mi nombre es Ketan",
+        "the blue ball": "la pelota azul",
+    }
+    translations = translator.translate(list(pairs))
+    assert [one.text for one in translations] == list(pairs.values())
+    for some, one in zip(translator.beam(list(pairs), beam=4), translations, strict=True):
+        assert some[0].text == one.text
+
+    # In the last layer, heads averaged, each word looks most at the word that it translates.
+    aligned = {"The ball is blue": [0, 1, 2, 3], "the blue ball": [0, 2, 1]}
+    for (text, wanted), one in zip(
+        aligned.items(), (translations[1], translations[3]), strict=True
+    ):
+        weights = translator.attention(text, one).weights[:-1]  # without END, which means no word
+        assert weights.argmax(axis=1).tolist() == wanted
+        assert weights.max(axis=1).min() > 0.4
+
+
+def test_opinions_that_word_order_decides(tmp_path):
+    shared = TaskOptions(out=tmp_path / "run")
+    found = figures(prepare_labelling(shared), shared)
+    assert found["examples"] == 500 and found["accuracy"] >= 0.97
+    assert found["bag_of_words"] < 0.75
+
+
+def test_hidden_words_are_guessed_from_both_sides(tmp_path):
+    shared = TaskOptions(out=tmp_path / "run")
+    task = prepare_filling(shared)
+    guess = task.references()
+    found = figures(task, shared)
+    assert found["perplexity"] < 4 < 20 < 2.718 ** guess["unigram"]
+    filler = Filler.load(tmp_path / "run")
+    drinks = {"milk", "water", "juice", "tea"}
+    ranked = filler.fill("the cat drank the _ because it was sweet").answers[0]
+    assert sum(prob for word, prob in ranked if word in drinks) > 0.5
+    assert filler.fill("the cat _ hungry because it was sweet", 1).answers
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_it_is_the_right_noun(seed):
+    demo = CoreferenceDemo(seed)
+    for _ in demo.run():
+        pass
+    judged = demo.judge()
+    assert judged.sentences == 500 and judged.accuracy >= 0.98
+    assert judged.above_half >= 0.98 and judged.weight > 0.5 and judged.layer == 1

@@ -1,0 +1,177 @@
+"""Runs on examples: what they write, how they go on, and what they refuse."""
+
+import json
+import shutil
+
+import pytest
+
+from tests.train.tiny_tasks import MAKERS, new_run, train
+from tinygrad_tf.errors import FailedError, InputError
+from tinygrad_tf.models.gpt import GPT
+from tinygrad_tf.storage.run_directory import RunDirectory
+from tinygrad_tf.train.experiment import Experiment
+from tinygrad_tf.train.filling import FillTask
+from tinygrad_tf.train.task_run import TaskRun
+from tinygrad_tf.train.translation import TranslationTask
+from tinygrad_tf.train.translator import Translator
+
+KINDS = list(MAKERS)
+
+
+def resume(folder, kind, name="run", **changes):
+    task = new_run(folder, kind, "unused").task
+    return TaskRun.resume(type(task), folder / name, **changes)
+
+
+# --- going on ---
+
+
+@pytest.mark.parametrize("changes", [{}, {"threads": 2}, {"training": {"schedule": "noam"}}])
+@pytest.mark.parametrize("kind", KINDS)
+def test_n_and_n_more_are_2n(tmp_path, outcome, kind, changes):
+    whole = train(new_run(tmp_path, kind, "whole", **changes))
+    done = train(new_run(tmp_path, kind, **changes), stop_at=10)[-1]
+    assert (done.event, done.reason, done.steps) == ("done", "interrupted", 10)
+    events = train(resume(tmp_path, kind))
+    assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
+    assert events[-1] == whole[-1] and events[-1].event == "report"
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 9, 12])
+def test_wherever_it_is_dropped(tmp_path, outcome, count):
+    train(new_run(tmp_path, "filling", "whole"))
+    events = new_run(tmp_path, "filling").run()
+    for _ in range(count):
+        next(events)
+    events.close()
+    train(resume(tmp_path, "filling"))
+    assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
+
+
+def test_more_steps_are_taken_and_kept_in_mind(tmp_path, outcome):
+    train(new_run(tmp_path, "translation"))
+    with pytest.raises(InputError, match="all of its 20 steps; give more: --steps 40"):
+        resume(tmp_path, "translation")
+    done = train(resume(tmp_path, "translation", steps=24), stop_at=22)[-1]
+    assert done.steps == 22
+    assert train(resume(tmp_path, "translation"))[-1].step == 24
+
+
+def test_the_source_file_may_go(tmp_path, outcome):
+    train(new_run(tmp_path, "translation", "whole"))
+    train(new_run(tmp_path, "translation"), stop_at=10)
+    run = TaskRun.resume(TranslationTask, tmp_path / "run")
+    (tmp_path / "pairs.tsv").unlink()
+    train(run)
+    assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
+
+
+def test_seeds_differ(tmp_path, outcome):
+    train(new_run(tmp_path, "filling", "one"))
+    train(new_run(tmp_path, "filling", "other", seed=4))
+    assert outcome(tmp_path / "one")[0] != outcome(tmp_path / "other")[0]
+
+
+# --- what is written and told ---
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_run_holds(tmp_path, kind):
+    run = new_run(tmp_path, kind)
+    assert not (tmp_path / "run").exists(), "nothing is written before it runs"
+    plan = run.plan().as_json()
+    events = [event.event for event in train(run)]
+    assert events[-2:] == ["done", "report"] and events.count("eval") == 5
+    directory = RunDirectory.open(tmp_path / "run")
+    block = directory.read_config()["tt"]
+    assert block["task"] == run.task.name and block["model"] == run.task.recipe.model
+    names = set(block["files_sha256"])
+    assert {"data/train.tsv", "data/train.txt"} & names
+    assert all((tmp_path / "run" / name).is_file() for name in names)
+    assert directory.checkpoint_steps()["latest"] == 20
+    metrics = directory.read_metrics()
+    assert metrics[0] == json.loads(json.dumps(plan)) and metrics[-1]["event"] == "report"
+    assert {"run", "task", "unit", "params", "examples_train", "references"} <= set(plan)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_learns(tmp_path, kind):
+    training = {"steps": 60, "learning_rate": 1e-2, "eval_every": 60, "checkpoint_every": 60}
+    evals = [e for e in train(new_run(tmp_path, kind, training=training)) if e.event == "eval"]
+    assert evals[-1].train_loss < 0.8 * evals[0].train_loss
+
+
+def test_an_existing_run_is_left_alone_unless_forced(tmp_path, outcome):
+    train(new_run(tmp_path, "translation"))
+    before = outcome(tmp_path / "run")
+    with pytest.raises(InputError, match=r"exists already; .*--force.*--resume"):
+        new_run(tmp_path, "translation", seed=4)
+    assert outcome(tmp_path / "run") == before
+    train(new_run(tmp_path, "filling", seed=4, force=True))
+    assert outcome(tmp_path / "run") != before
+    with pytest.raises(InputError, match="is a run of tt train-fill, not of tt train-translate"):
+        Translator.load(tmp_path / "run")
+
+
+def test_one_writer_at_a_time(tmp_path):
+    events = new_run(tmp_path, "translation").run()
+    next(e for e in events if e.event == "checkpoint")
+    with pytest.raises(FailedError, match="being written by process"):
+        train(resume(tmp_path, "translation"))
+    for _ in events:
+        pass
+
+
+# --- what is refused ---
+
+
+def test_runs_of_another_kind_are_refused(tmp_path):
+    train(new_run(tmp_path, "translation"))
+    run = tmp_path / "run"
+    with pytest.raises(InputError, match="is a run of tt train-translate, not of tt train-gpt"):
+        Experiment.resume(run)
+    with pytest.raises(InputError, match="a run of tt train-translate, not a GPT"):
+        GPT.load(run)
+    with pytest.raises(InputError, match="not of tt train-fill"):
+        TaskRun.resume(FillTask, run)
+    with pytest.raises(InputError, match="there are no weights 'first' of a run"):
+        Translator.load(run, "first")
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "source_tokenizer.json", "data/train.tsv", "data/held_out.tsv"]
+)
+@pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
+def test_a_damaged_file_is_named(tmp_path, name, damage):
+    train(new_run(tmp_path, "translation"), stop_at=10)
+    path = tmp_path / "run" / name
+    data = bytearray(path.read_bytes())
+    if damage == "remove":
+        path.unlink()
+    elif damage == "cut":
+        path.write_bytes(data[: len(data) // 2])
+    else:
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+    with pytest.raises(InputError) as fault:
+        train(resume(tmp_path, "translation"))
+    assert name.rpartition("/")[2] in str(fault.value) and "\n" not in str(fault.value)
+
+
+def test_the_data_is_needed_to_go_on_but_not_to_use_a_run(tmp_path):
+    train(new_run(tmp_path, "translation"))
+    copy = tmp_path / "copy"
+    shutil.copytree(tmp_path / "run", copy)
+    shutil.rmtree(copy / "data")
+    run, other = (Translator.load(path).translate(["one"]) for path in (tmp_path / "run", copy))
+    assert run == other
+    with pytest.raises(InputError, match=r"train\.tsv"):
+        TaskRun.resume(TranslationTask, copy, steps=40)
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    for name in ("nothing", "empty"):
+        if name == "empty":
+            (tmp_path / name).mkdir()
+        with pytest.raises(InputError):
+            Translator.load(tmp_path / name)

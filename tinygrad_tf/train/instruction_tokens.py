@@ -1,0 +1,44 @@
+"""Tokens of instructions: a name is one token wherever it is an instruction, content is letters."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tinygrad_tf.corpus.combinations import INSTRUCTIONS, THEN
+from tinygrad_tf.errors import InputError
+
+Ids = npt.NDArray[Any]
+
+COLON = ": "
+_CHARACTERS = "\n:" + string.digits + string.ascii_letters
+
+
+class InstructionTokenizer:
+    """`reverse then copy: copy` is (reverse)( then )(copy)(: )(c)(o)(p)(y)."""
+
+    tokens: ClassVar[tuple[str, ...]] = (*INSTRUCTIONS, THEN, COLON, *_CHARACTERS)
+    vocab_size: ClassVar[int] = len(tokens)
+    _pattern = re.compile(rf"(?:{'|'.join(INSTRUCTIONS)})(?=: | then )| then |: |.", re.DOTALL)
+
+    def __init__(self) -> None:
+        self._ids = {token: i for i, token in enumerate(self.tokens)}
+
+    def encode(self, text: str) -> Ids:
+        """The ids (N,) of a text; InputError for what is no letter, digit or instruction."""
+        try:
+            ids = [self._ids[token] for token in self._pattern.findall(text)]
+        except KeyError as fault:
+            raise InputError(
+                f"{fault} is unknown to this model", "it knows the letters a to z and digits"
+            ) from None
+        return np.array(ids, np.int64)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ids (N,)."""
+        return "".join(self.tokens[int(i)] for i in ids)

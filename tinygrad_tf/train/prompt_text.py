@@ -1,0 +1,87 @@
+"""What a soft prompt is tuned on: documents of one kind, or a text, in two parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tinygrad_tf.corpus.letters import AUTHOR, draw_letters, topic_nats
+from tinygrad_tf.errors import InputError
+from tinygrad_tf.text.reading import FileSource
+from tinygrad_tf.text.tokenizers import Tokenizer
+from tinygrad_tf.text.tokens import BOUNDARY, TokenFile, build_tokens
+from tinygrad_tf.train.held_out import hold_out
+from tinygrad_tf.train.prepare import Workspace
+
+
+@dataclass(frozen=True)
+class PromptText:
+    """Tokens to learn from and tokens held out; of the embedded letters, what these must cost.
+
+    floor: what the true source pays for a held-out token, in nats; topic: what it would pay
+    besides if it did not know that the text is letters.
+    """
+
+    task: str
+    train: TokenFile
+    val: TokenFile
+    floor: float | None = None
+    topic: float | None = None
+
+
+def embedded_letters(tokenizer: Tokenizer, val_fraction: float, seed: int) -> PromptText:
+    """Anna's letters; InputError for a tokenizer that lacks one of their characters."""
+    train, held = draw_letters(seed=seed, held_out=val_fraction)
+    val = _documents("validation", held.stories, tokenizer)
+    return PromptText(
+        f"{AUTHOR}'s letters",
+        _documents("training", train.stories, tokenizer),
+        val,
+        floor=held.floor.nats / val.targets,
+        topic=topic_nats() * len(held.stories) / val.targets,
+    )
+
+
+def own_text(
+    paths: Sequence[Path],
+    tokenizer: Tokenizer,
+    val_fraction: float,
+    seed: int,
+    *,
+    lines: bool,
+    workspace: Workspace,
+) -> PromptText:
+    """Text of files: with `lines` a document each, of which equal ones go to the same part.
+
+    Else its end is held out. InputError for a text that is too short, or has characters that the
+    tokenizer lacks.
+    """
+    source, task = FileSource(paths), ", ".join(map(str, paths))
+    if lines:
+        documents = [line for line in "".join(source).split("\n") if line.strip()]
+        train, val = hold_out(documents, val_fraction, seed)
+        return PromptText(
+            task,
+            _documents("training", train, tokenizer),
+            _documents("validation", val, tokenizer),
+        )
+    tokens = build_tokens(source, tokenizer, workspace.path, val_fraction=val_fraction)
+    return PromptText(task, tokens.train, tokens.val)
+
+
+def _documents(name: str, documents: Iterable[str], tokenizer: Tokenizer) -> TokenFile:
+    """Documents as a split in memory, a boundary before, between and after them."""
+    boundary = tokenizer.encode(BOUNDARY)
+    if len(boundary) != 1:
+        raise InputError("a newline is not one token of this model", "give a run without --lines")
+    parts, starts, chars, length = [boundary], [0], 1, 1
+    for document in documents:
+        ids = tokenizer.encode(document)
+        parts += [ids, boundary]
+        length += len(ids) + 1
+        starts.append(length - 1)
+        chars += len(document) + 1
+    return TokenFile(name, np.concatenate(parts), np.array(starts, np.int64), chars)

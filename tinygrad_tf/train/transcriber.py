@@ -1,0 +1,161 @@
+"""Writing down what is said with a trained model, and seeing what each word was heard in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tinygrad_tf.audio import (
+    SpeechFeatures,
+    Wave,
+    hz_to_mel,
+    mel_power,
+    mel_to_hz,
+    power_to_db,
+    resample,
+    stack_frames,
+)
+from tinygrad_tf.engine.graph import no_grad
+from tinygrad_tf.errors import InputError
+from tinygrad_tf.models.decoding import LENGTH_PENALTY, Hypothesis, beam_search, greedy
+from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
+from tinygrad_tf.nn.hooks import record
+from tinygrad_tf.train.examples import Sequences
+from tinygrad_tf.train.hearing import Vectors, hear, seconds_of_vector
+from tinygrad_tf.train.sides import PAD, Side
+from tinygrad_tf.train.speech import SpeechTask, features_of, most_words, words_of
+from tinygrad_tf.train.tasks import OpenedRun
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """What was heard, its ln probability in nats, and its score; see Hypothesis."""
+
+    text: str
+    log_prob: float
+    score: float
+    finished: bool
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Listening:
+    """A sound as the model takes it in, and how much each word listened to each part of it.
+
+    Each of T parts lasts `seconds`. loudness (n_mels, T): decibels below the loudest, of mel bands
+    around `hertz`, the lowest first. weights (n_words, T): the cross-attention, rows sum to 1; the
+    last row is END's where the transcript was finished.
+    """
+
+    seconds: float
+    hertz: tuple[float, ...]
+    loudness: Array
+    words: tuple[str, ...]
+    weights: Array
+
+
+class Transcriber:
+    """A trained encoder-decoder with its words and its way to hear."""
+
+    def __init__(self, model: Transformer, words: Side, features: SpeechFeatures) -> None:
+        self.model, self.words, self.features = model, words, features
+        self.model.eval()
+
+    @classmethod
+    def load(cls, run_dir: str | Path, weights: str = "best") -> Transcriber:
+        """That of a run; weights: "best" by validation loss, or "last".
+
+        Raises InputError where the directory is not a whole run of `tt train-speech`.
+        """
+        run = OpenedRun.open(run_dir, SpeechTask.name)
+        model = Transformer(Seq2SeqConfig.from_dict(run.recipe.model))
+        model.load_tensors(run.weights(weights))
+        return cls(model, words_of(run.files), features_of(run.recipe))
+
+    def hear(self, wave: Wave, name: str = "the sound") -> Vectors:
+        """The vectors (T, F) of a sound; InputError where it is too short, too long, or silent."""
+        return hear(wave, name, self.features, self.model.config.max_length)
+
+    def transcribe(self, sounds: Sequence[Vectors]) -> list[Transcript]:
+        """The likeliest word at every step, for each of some sounds that were heard."""
+        source, lengths, limit = self._source(sounds)
+        return [self._of(h) for h in greedy(self.model, source, limit, src_lengths=lengths)]
+
+    def beam(
+        self,
+        sounds: Sequence[Vectors],
+        *,
+        beam: int = 4,
+        n_best: int = 1,
+        length_penalty: float = LENGTH_PENALTY,
+    ) -> list[list[Transcript]]:
+        """The `n_best` of a beam search for each sound, the best first."""
+        source, lengths, limit = self._source(sounds)
+        found = beam_search(
+            self.model,
+            source,
+            limit,
+            beam=beam,
+            n_best=n_best,
+            src_lengths=lengths,
+            length_penalty=length_penalty,
+        )
+        return [[self._of(h) for h in some] for some in found]
+
+    def listening(
+        self,
+        wave: Wave,
+        transcript: Transcript,
+        *,
+        layer: int | None = None,
+        head: int | None = None,
+    ) -> Listening:
+        """The sound and the cross-attention behind a transcript of it.
+
+        By default the attention of the last decoder layer, its heads averaged. Layers and heads
+        count from 0; raises InputError where there is no such one.
+        """
+        config, mfcc = self.model.config, self.features.mfcc
+        layer = config.n_decoder_layers - 1 if layer is None else layer
+        _require_one_of("layer", layer, config.n_decoder_layers)
+        if head is not None:
+            _require_one_of("head", head, config.n_heads)
+        written = [*transcript.tokens, *([config.end_id] if transcript.finished else [])]
+        given = np.array([[config.start_id, *written[:-1]]])
+        source, lengths, _ = self._source([self.hear(wave)])
+        with no_grad(), record() as values:
+            self.model.forward(source, given, lengths)
+        heads = values[f"decoder.{layer}.cross_attn.hook_pattern"].data[0]  # (H, n_words, T)
+        power = mel_power(resample(wave.samples, wave.rate, mfcc.rate), mfcc)
+        stacked = stack_frames(power, self.features.stack)  # (T, stack * n_mels)
+        loudness = power_to_db(stacked.reshape(len(stacked), -1, mfcc.n_mels).mean(axis=1))
+        low, high = hz_to_mel([mfcc.fmin, mfcc.top_hz], mfcc.htk)
+        middles = mel_to_hz(np.linspace(low, high, mfcc.n_mels + 2)[1:-1], mfcc.htk)
+        return Listening(
+            seconds_of_vector(self.features),
+            tuple(map(float, middles)),
+            loudness.T - loudness.max(),
+            tuple(self.words.token_text(token) for token in written),
+            heads.mean(axis=0) if head is None else heads[head],
+        )
+
+    def _source(self, sounds: Sequence[Vectors]) -> tuple[Array, Array, int]:
+        """Vectors (B, T, F) with their lengths (B,), and how many words to write at most."""
+        sequences = Sequences(sounds, PAD)
+        source = sequences.padded(np.arange(len(sounds)))
+        return source, sequences.lengths, most_words(source.shape[1], self.model.config)
+
+    def _of(self, h: Hypothesis) -> Transcript:
+        return Transcript(self.words.decode(h.tokens), h.log_prob, h.score, h.finished, h.tokens)
+
+
+def _require_one_of(what: str, number: int, count: int) -> None:
+    if not 0 <= number < count:
+        raise InputError(f"there is no {what} {number}", f"give one from 0 to {count - 1}")
