@@ -15,7 +15,7 @@ from cli.task_options import MODEL_NAMES, TRAINING_NAMES
 from cli.views import choose_view
 
 if TYPE_CHECKING:
-    from tinygrad_tf.train.tasks import Task, TaskOptions
+    from tinygrad_tf.tasks.task import Task, TaskOptions
 
 INTERRUPTED = 130
 WITH_RESUME = {"resume", "steps", "time_limit", "dry_run", "json", "quiet", "debug"}
@@ -31,8 +31,8 @@ def train_task(
     `prepare` makes the task of a new run from what all tasks share and from the other options.
     None after a dry run. Leaves with 130 where it was interrupted.
     """
-    from tinygrad_tf.train.task_run import TaskRun
-    from tinygrad_tf.train.tasks import TaskOptions
+    from tinygrad_tf.tasks.run import TaskRun
+    from tinygrad_tf.tasks.task import TaskOptions
 
     resume, dry_run = given.pop("resume"), given.pop("dry_run")
     json, quiet = given.pop("json"), given.pop("quiet")

@@ -33,8 +33,10 @@ BELOW = {
     "storage": {"errors"},
     "models": {"errors", "engine", "nn", "storage"},
     "generate": {"errors", "storage", "text", "models"},
-    "train": {
-        *("errors", "engine", "nn", "storage", "text", "corpus", "audio", "models", "generate", ""),
+    "train": {"errors", "engine", "nn", "storage", "text", "corpus", "models", ""},
+    "tasks": {
+        *("errors", "engine", "nn", "storage", "text", "corpus", "audio", "models", "generate"),
+        *("train", ""),
     },
     "": {"engine", "checking", "scalar", "drawing"},
 }

@@ -48,7 +48,7 @@ def command(
     Where the answer is wrong, the right one is told on stderr, and whether such a question had
     been trained on.
     """
-    from tinygrad_tf.train.asker import Asker
+    from tinygrad_tf.tasks.asker import Asker
 
     asker = Asker.load(run, weights)
     for some in sentences_of(questions, TOGETHER):

@@ -37,7 +37,7 @@ def command(
 
     The likeliest comes first. A model of numbers prints its number.
     """
-    from tinygrad_tf.train.labeller import Labeller
+    from tinygrad_tf.tasks.labeller import Labeller
 
     labeller = Labeller.load(run, weights)
     for some in sentences_of(texts, TOGETHER):

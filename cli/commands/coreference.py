@@ -43,7 +43,7 @@ def command(
         from cli.pictures.export import check_target
 
         check_target(save, force=force)
-    from tinygrad_tf.train.coreference import CoreferenceDemo
+    from tinygrad_tf.tasks.coreference import CoreferenceDemo
     from toymodels.coreference import SENTENCES
 
     demo = CoreferenceDemo(seed)

@@ -54,7 +54,7 @@ def command(
 
     from tinygrad_tf.audio import RATE, draw_speaker, speak, wav_bytes
     from tinygrad_tf.storage.atomic import write_atomically
-    from tinygrad_tf.train.recordings import spoken_form
+    from tinygrad_tf.tasks.recordings import spoken_form
 
     seed = random.SystemRandom().randrange(2**32) if seed is None else seed
     generator = np.random.default_rng(seed)

@@ -12,7 +12,7 @@ from cli.task_options import DATA, task_options
 from cli.task_training import quoted, train_task
 
 if TYPE_CHECKING:
-    from tinygrad_tf.train.tasks import Task, TaskOptions
+    from tinygrad_tf.tasks.task import Task, TaskOptions
 
 EXAMPLES = (
     "tt train-classifier                       built-in opinions, told apart by word order alone",
@@ -54,7 +54,7 @@ OPTIONS: list[click.Parameter] = [
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:
     """Train an encoder on DATA.tsv (label, tab, text), or on built-in opinions."""
-    from tinygrad_tf.train.labelling import LabellingTask, prepare_labelling
+    from tinygrad_tf.tasks.labelling import LabellingTask, prepare_labelling
 
     def prepare(options: "TaskOptions", own: dict[str, Any]) -> "Task":
         return prepare_labelling(options, **own)

@@ -12,7 +12,7 @@ from cli.task_options import DATA, task_options
 from cli.task_training import quoted, train_task
 
 if TYPE_CHECKING:
-    from tinygrad_tf.train.tasks import Task, TaskOptions
+    from tinygrad_tf.tasks.task import Task, TaskOptions
 
 EXAMPLES = (
     "tt train-fill                          built-in sentences",
@@ -53,7 +53,7 @@ OPTIONS: list[click.Parameter] = [
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:
     """Train an encoder to find hidden words in TEXTS.txt, or in built-in sentences."""
-    from tinygrad_tf.train.filling import FillTask, prepare_filling
+    from tinygrad_tf.tasks.filling import FillTask, prepare_filling
 
     def prepare(options: "TaskOptions", own: dict[str, Any]) -> "Task":
         return prepare_filling(options, **own)

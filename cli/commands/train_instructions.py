@@ -11,7 +11,7 @@ from cli.task_options import DATA, MODEL, task_options
 from cli.task_training import quoted, train_task
 
 if TYPE_CHECKING:
-    from tinygrad_tf.train.tasks import Task, TaskOptions
+    from tinygrad_tf.tasks.task import Task, TaskOptions
 
 EXAMPLES = (
     "tt train-instructions                                copy, reverse, upper, ... and pairs",
@@ -58,7 +58,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     """
     from dataclasses import replace
 
-    from tinygrad_tf.train.instruction_tuning import InstructionTask, prepare_instructions
+    from tinygrad_tf.tasks.instruction_tuning import InstructionTask, prepare_instructions
 
     shape = {name: given.pop(name) for name in SHAPE} if given["resume"] is None else {}
 

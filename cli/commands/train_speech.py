@@ -15,7 +15,7 @@ from cli.task_options import DATA, task_options
 from cli.task_training import quoted, train_task
 
 if TYPE_CHECKING:
-    from tinygrad_tf.train.tasks import Task, TaskOptions
+    from tinygrad_tf.tasks.task import Task, TaskOptions
 
 EXAMPLES = (
     "tt train-speech                        spoken commands, a built-in voice; a minute or two",
@@ -63,7 +63,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
 
     A position of --max-length is a word, or 40 ms of sound.
     """
-    from tinygrad_tf.train.speech import SpeechTask, prepare_speech
+    from tinygrad_tf.tasks.speech import SpeechTask, prepare_speech
 
     json, quiet, resume = given["json"], given["quiet"], given["resume"]
     recorded = given["recordings"] is not None

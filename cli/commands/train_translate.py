@@ -12,7 +12,7 @@ from cli.task_options import DATA, task_options
 from cli.task_training import quoted, train_task
 
 if TYPE_CHECKING:
-    from tinygrad_tf.train.tasks import Task, TaskOptions
+    from tinygrad_tf.tasks.task import Task, TaskOptions
 
 EXAMPLES = (
     "tt train-translate                              English to Spanish, built in, two minutes",
@@ -59,7 +59,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     """Train an encoder-decoder to translate: on PAIRS.tsv (source, tab, target), on two files of
     which the n-th lines belong together, or on built-in phrases.
     """
-    from tinygrad_tf.train.translation import TranslationTask, prepare_translation
+    from tinygrad_tf.tasks.translation import TranslationTask, prepare_translation
 
     def prepare(options: "TaskOptions", own: dict[str, Any]) -> "Task":
         return prepare_translation(options, **own)

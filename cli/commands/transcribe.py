@@ -14,7 +14,7 @@ from tinygrad_tf.errors import InputError
 
 if TYPE_CHECKING:
     from tinygrad_tf.audio import Wave
-    from tinygrad_tf.train.transcriber import Listening, Transcriber, Transcript
+    from tinygrad_tf.tasks.transcriber import Listening, Transcriber, Transcript
 
 SOUND, SEARCH, ATTENTION, OUTPUT = "Sound", "Search", "Attention", "Output"
 TOGETHER = 16  # sounds that are transcribed at a time
@@ -82,7 +82,7 @@ def command(
         check_target(save, force=force)
         if len(wavs) != 1:
             raise InputError("--save is for the attention of one sound", "give one WAV")
-    from tinygrad_tf.train.transcriber import Transcriber
+    from tinygrad_tf.tasks.transcriber import Transcriber
 
     transcriber = Transcriber.load(run, weights)
     waiting = iter(wavs)

@@ -24,7 +24,7 @@ from tinygrad_tf.errors import InputError
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from tinygrad_tf.train.translator import CrossAttention, Translation, Translator
+    from tinygrad_tf.tasks.translator import CrossAttention, Translation, Translator
 
 SEARCH, SAMPLING, ATTENTION, OUTPUT = "Search", "Sampling", "Attention", "Options"
 TOGETHER = 64  # sentences that are translated at a time
@@ -101,7 +101,7 @@ def command(
         check_target(save, force=force)
         if len(texts) != 1:
             raise InputError("--save is for the attention of one sentence", "give one TEXT")
-    from tinygrad_tf.train.translator import Translator
+    from tinygrad_tf.tasks.translator import Translator
 
     translator = Translator.load(run, weights, unknown)
     if search["seed"] is None:

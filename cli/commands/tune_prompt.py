@@ -23,7 +23,7 @@ from cli.task_lines import percent
 from cli.views import choose_view
 
 if TYPE_CHECKING:
-    from tinygrad_tf.train.prompt_tuning import PromptTuning
+    from tinygrad_tf.tasks.prompt_tuning import PromptTuning
 
 DATA, OPTIMISATION, OUTPUT = "Data", "Optimisation", "Output"
 INTERRUPTED = 130
@@ -80,7 +80,7 @@ def command(ctx: click.Context, /, dry_run: bool, json: bool, quiet: bool, **opt
     """
     if json and quiet:
         raise click.UsageError("--json and --quiet cannot go together", ctx)
-    from tinygrad_tf.train.prompt_tuning import PromptTuning, PromptTuningOptions
+    from tinygrad_tf.tasks.prompt_tuning import PromptTuning, PromptTuningOptions
 
     tuning = PromptTuning(PromptTuningOptions(**options))
     plan = tuning.plan().as_json()

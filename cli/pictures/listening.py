@@ -11,7 +11,7 @@ from rich.text import Text
 from cli.pictures.heatmap import LABEL_WIDTH, heatmap
 
 if TYPE_CHECKING:
-    from tinygrad_tf.train.transcriber import Listening
+    from tinygrad_tf.tasks.transcriber import Listening
 
 BANDS = 20  # rows of the spectrum
 FLOOR = -60.0  # decibels; what is quieter is drawn as silence

@@ -15,7 +15,7 @@ import pytest
 from cli.main import run
 from cli.pictures.listening import listening_picture
 from tinygrad_tf.audio import read_wav, wav_bytes
-from tinygrad_tf.train.transcriber import Listening
+from tinygrad_tf.tasks.transcriber import Listening
 
 Command = Callable[..., Any]
 TINY = (

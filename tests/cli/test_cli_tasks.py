@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.train.tiny_tasks import labels_file, numbers_file, pairs_file, texts_file
+from tests.tasks.tiny_tasks import labels_file, numbers_file, pairs_file, texts_file
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = ["--d-model", "16", "--n-heads", "2", "--batch-size", "8", "--seed", "1"]

@@ -1,6 +1,5 @@
 """A text, and runs so small that a test can train dozens of them."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tinygrad_tf.storage.run_directory import RunDirectory
 from tinygrad_tf.train.options import TrainOptions
 
 WORDS = ("the", "cat", "sat", "on", "a", "mat", "and", "then", "a", "dog", "ran", "to", "see")
@@ -52,19 +50,3 @@ def tiny_options(tmp_path: Path) -> Callable[..., TrainOptions]:
         return TrainOptions(**{**tiny, **changes})
 
     return options
-
-
-@pytest.fixture
-def outcome() -> Callable[[Path], tuple[Any, ...]]:
-    """All that must be equal of two runs that did the same: weights, optimizer, losses."""
-
-    def read(run: Path) -> tuple[Any, ...]:
-        bytes_of = [(run / f"{name}.safetensors").read_bytes() for name in ("model", "optimizer")]
-        told = [
-            {n: v for n, v in record.items() if n not in ("elapsed", "tokens_per_second")}
-            for record in RunDirectory(run).read_metrics()
-            if record["event"] in ("step", "eval")
-        ]
-        return (*bytes_of, json.dumps(told, indent=1))
-
-    return read

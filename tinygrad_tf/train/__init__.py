@@ -6,38 +6,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tinygrad_tf.train.batches import Batch
     from tinygrad_tf.train.experiment import Experiment
-    from tinygrad_tf.train.filling import Filler
-    from tinygrad_tf.train.labeller import Labeller
     from tinygrad_tf.train.optim import AdamW
     from tinygrad_tf.train.options import TrainOptions
-    from tinygrad_tf.train.task_run import TaskRun
     from tinygrad_tf.train.trainer import TrainConfig, Trainer
-    from tinygrad_tf.train.translator import Translator
 
 __all__ = [
     "AdamW",
     "Batch",
     "Experiment",
-    "Filler",
-    "Labeller",
-    "TaskRun",
     "TrainConfig",
     "TrainOptions",
     "Trainer",
-    "Translator",
 ]
 
 _HOMES = {
     "AdamW": "optim",
     "Batch": "batches",
     "Experiment": "experiment",
-    "Filler": "filling",
-    "Labeller": "labeller",
-    "TaskRun": "task_run",
     "TrainConfig": "trainer",
     "TrainOptions": "options",
     "Trainer": "trainer",
-    "Translator": "translator",
 }
 
 

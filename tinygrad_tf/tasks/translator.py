@@ -22,10 +22,10 @@ from tinygrad_tf.models.decoding import (
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
 from tinygrad_tf.models.targets import pad_sequences
 from tinygrad_tf.nn.hooks import record
+from tinygrad_tf.tasks.sides import PAD, Ids
+from tinygrad_tf.tasks.task import OpenedRun
+from tinygrad_tf.tasks.translation import Languages, TranslationTask
 from tinygrad_tf.text.tokenizers import Unknown
-from tinygrad_tf.train.sides import PAD, Ids
-from tinygrad_tf.train.tasks import OpenedRun
-from tinygrad_tf.train.translation import Languages, TranslationTask
 
 
 @dataclass(frozen=True)

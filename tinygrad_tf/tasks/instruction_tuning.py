@@ -27,9 +27,9 @@ from tinygrad_tf.engine.graph import no_grad
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.config import GPTConfig
 from tinygrad_tf.models.gpt import GPT, IGNORE
-from tinygrad_tf.train.examples import Counts, Padded, Rows, in_batches
-from tinygrad_tf.train.instruction_tokens import InstructionTokenizer
-from tinygrad_tf.train.tasks import Files, OpenedRun, Task, TaskOptions, TaskRecipe
+from tinygrad_tf.tasks.examples import Counts, Padded, Rows, in_batches
+from tinygrad_tf.tasks.instruction_tokens import InstructionTokenizer
+from tinygrad_tf.tasks.task import Files, OpenedRun, Task, TaskOptions, TaskRecipe
 
 Array = npt.NDArray[Any]
 

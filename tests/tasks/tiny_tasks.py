@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tinygrad_tf.train.filling import FillTask, prepare_filling
-from tinygrad_tf.train.labelling import LabellingTask, prepare_labelling
-from tinygrad_tf.train.task_run import TaskRun
-from tinygrad_tf.train.tasks import Task, TaskOptions
-from tinygrad_tf.train.translation import TranslationTask, prepare_translation
+from tinygrad_tf.tasks.filling import FillTask, prepare_filling
+from tinygrad_tf.tasks.labelling import LabellingTask, prepare_labelling
+from tinygrad_tf.tasks.run import TaskRun
+from tinygrad_tf.tasks.task import Task, TaskOptions
+from tinygrad_tf.tasks.translation import TranslationTask, prepare_translation
 
 NUMBERS = ("one uno", "two dos", "three tres", "four cuatro", "five cinco", "six seis")
 

@@ -17,15 +17,15 @@ from tinygrad_tf.engine.graph import no_grad
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.encoder import Classifier, Encoder, EncoderConfig, Regressor
 from tinygrad_tf.models.targets import pad_sequences
+from tinygrad_tf.tasks import bag_of_words
+from tinygrad_tf.tasks.examples import LabelledExamples
+from tinygrad_tf.tasks.held_out import hold_out, hold_out_by
+from tinygrad_tf.tasks.sides import PAD, Ids, Side, learn_tokenizer, read_tokenizer
+from tinygrad_tf.tasks.task import Files, Task, TaskOptions, TaskRecipe
+from tinygrad_tf.tasks.tsv import format_columns, parse_columns
 from tinygrad_tf.text import scores
 from tinygrad_tf.text.pairs import read_labelled, read_pairs
 from tinygrad_tf.text.reading import read_text
-from tinygrad_tf.train import bag_of_words
-from tinygrad_tf.train.examples import LabelledExamples
-from tinygrad_tf.train.held_out import hold_out, hold_out_by
-from tinygrad_tf.train.sides import PAD, Ids, Side, learn_tokenizer, read_tokenizer
-from tinygrad_tf.train.tasks import Files, Task, TaskOptions, TaskRecipe
-from tinygrad_tf.train.tsv import format_columns, parse_columns
 
 Array = npt.NDArray[Any]
 

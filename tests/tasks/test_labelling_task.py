@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from tests.train.tiny_tasks import labelling, new_run, options, train
+from tests.tasks.tiny_tasks import labelling, new_run, options, train
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.train import bag_of_words
-from tinygrad_tf.train.labeller import Labeller
-from tinygrad_tf.train.labelling import prepare_labelling
-from tinygrad_tf.train.tasks import TaskOptions
+from tinygrad_tf.tasks import bag_of_words
+from tinygrad_tf.tasks.labeller import Labeller
+from tinygrad_tf.tasks.labelling import prepare_labelling
+from tinygrad_tf.tasks.task import TaskOptions
 
 WELL = {"steps": 250, "learning_rate": 5e-3, "eval_every": 50, "checkpoint_every": 250}
 PLAIN = {"d_model": 16, "dropout": 0.0}

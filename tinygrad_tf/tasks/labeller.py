@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tinygrad_tf.models.encoder import Encoder, EncoderConfig
-from tinygrad_tf.text.tokenizers import Unknown
-from tinygrad_tf.train.labelling import (
+from tinygrad_tf.tasks.labelling import (
     LabellingTask,
     Scale,
     new_model,
@@ -18,8 +17,9 @@ from tinygrad_tf.train.labelling import (
     side_and_scale,
     text_limit,
 )
-from tinygrad_tf.train.sides import Side
-from tinygrad_tf.train.tasks import OpenedRun
+from tinygrad_tf.tasks.sides import Side
+from tinygrad_tf.tasks.task import OpenedRun
+from tinygrad_tf.text.tokenizers import Unknown
 
 
 @dataclass(frozen=True)

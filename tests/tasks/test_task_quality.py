@@ -4,13 +4,13 @@ import time
 
 import pytest
 
-from tinygrad_tf.train.coreference import CoreferenceDemo
-from tinygrad_tf.train.filling import Filler, prepare_filling
-from tinygrad_tf.train.labelling import prepare_labelling
-from tinygrad_tf.train.task_run import TaskRun
-from tinygrad_tf.train.tasks import TaskOptions
-from tinygrad_tf.train.translation import prepare_translation
-from tinygrad_tf.train.translator import Translator
+from tinygrad_tf.tasks.coreference import CoreferenceDemo
+from tinygrad_tf.tasks.filling import Filler, prepare_filling
+from tinygrad_tf.tasks.labelling import prepare_labelling
+from tinygrad_tf.tasks.run import TaskRun
+from tinygrad_tf.tasks.task import TaskOptions
+from tinygrad_tf.tasks.translation import prepare_translation
+from tinygrad_tf.tasks.translator import Translator
 
 pytestmark = pytest.mark.slow
 

@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from tests.train.tiny_tasks import new_run, options, pairs_file, train, translation
+from tests.tasks.tiny_tasks import new_run, options, pairs_file, train, translation
 from tinygrad_tf.corpus.phrases import ALWAYS
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.storage.run_directory import RunDirectory
-from tinygrad_tf.train.sides import Side, learn_tokenizer, read_tokenizer
-from tinygrad_tf.train.task_run import TaskRun
-from tinygrad_tf.train.tasks import TaskOptions
-from tinygrad_tf.train.translation import SPECIALS, prepare_translation
-from tinygrad_tf.train.translator import Translator
+from tinygrad_tf.tasks.run import TaskRun
+from tinygrad_tf.tasks.sides import Side, learn_tokenizer, read_tokenizer
+from tinygrad_tf.tasks.task import TaskOptions
+from tinygrad_tf.tasks.translation import SPECIALS, prepare_translation
+from tinygrad_tf.tasks.translator import Translator
 
 
 @pytest.fixture(scope="module", params=["word", "bpe"])

@@ -14,14 +14,14 @@ from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.decoding import greedy
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
 from tinygrad_tf.models.targets import pad_sequences
+from tinygrad_tf.tasks.examples import PairExamples
+from tinygrad_tf.tasks.held_out import hold_out
+from tinygrad_tf.tasks.sides import PAD, Ids, Side, learn_tokenizer, read_tokenizer
+from tinygrad_tf.tasks.task import Files, Task, TaskOptions, TaskRecipe
+from tinygrad_tf.tasks.tsv import format_columns, parse_columns
 from tinygrad_tf.text import scores
 from tinygrad_tf.text.pairs import read_pairs, read_parallel
 from tinygrad_tf.text.reading import read_text
-from tinygrad_tf.train.examples import PairExamples
-from tinygrad_tf.train.held_out import hold_out
-from tinygrad_tf.train.sides import PAD, Ids, Side, learn_tokenizer, read_tokenizer
-from tinygrad_tf.train.tasks import Files, Task, TaskOptions, TaskRecipe
-from tinygrad_tf.train.tsv import format_columns, parse_columns
 
 SPECIALS = ("PAD", "START", "END")
 SOURCE_FILE, TARGET_FILE = "source_tokenizer.json", "target_tokenizer.json"

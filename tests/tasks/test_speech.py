@@ -24,13 +24,13 @@ from tinygrad_tf.audio import (
     write_wav,
 )
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.train.hearing import Utterance, hear, pack, unpack
-from tinygrad_tf.train.recordings import deal, find_recordings, spoken_form
-from tinygrad_tf.train.speech import SpeechTask, prepare_speech
-from tinygrad_tf.train.task_events import ReportEvent
-from tinygrad_tf.train.task_run import TaskRun
-from tinygrad_tf.train.tasks import TaskOptions
-from tinygrad_tf.train.transcriber import Transcriber
+from tinygrad_tf.tasks.events import ReportEvent
+from tinygrad_tf.tasks.hearing import Utterance, hear, pack, unpack
+from tinygrad_tf.tasks.recordings import deal, find_recordings, spoken_form
+from tinygrad_tf.tasks.run import TaskRun
+from tinygrad_tf.tasks.speech import SpeechTask, prepare_speech
+from tinygrad_tf.tasks.task import TaskOptions
+from tinygrad_tf.tasks.transcriber import Transcriber
 
 SENTENCES = ("find my files", "find my photos", "open my files", "open my photos")
 TINY_MODEL = {"d_model": 16, "n_heads": 2, "n_encoder_layers": 1, "n_decoder_layers": 1}

@@ -16,12 +16,12 @@ from tinygrad_tf.corpus.pronouns import draw_coreferences
 from tinygrad_tf.engine.graph import no_grad
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.encoder import IGNORE, EncoderConfig, MaskedLanguageModel
+from tinygrad_tf.tasks.examples import HiddenExamples, in_batches
+from tinygrad_tf.tasks.held_out import hold_out
+from tinygrad_tf.tasks.sides import Side, learn_tokenizer, read_tokenizer
+from tinygrad_tf.tasks.task import Files, OpenedRun, Task, TaskOptions, TaskRecipe
 from tinygrad_tf.text.reading import read_text
 from tinygrad_tf.text.tokenizers import Unknown
-from tinygrad_tf.train.examples import HiddenExamples, in_batches
-from tinygrad_tf.train.held_out import hold_out
-from tinygrad_tf.train.sides import Side, learn_tokenizer, read_tokenizer
-from tinygrad_tf.train.tasks import Files, OpenedRun, Task, TaskOptions, TaskRecipe
 
 SPECIALS = ("PAD", "MASK")
 # How a hidden token is written: [MASK], or a _ that is no part of a word.

@@ -12,14 +12,14 @@ import tinygrad_tf
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.storage import atomic
 from tinygrad_tf.storage.run_directory import RunDirectory
+from tinygrad_tf.tasks.events import ReportEvent, TaskDoneEvent, TaskPlanEvent
+from tinygrad_tf.tasks.examples import ExampleBatches, in_batches
+from tinygrad_tf.tasks.task import OpenedRun, Task, TaskOptions, sha256_of_files
 from tinygrad_tf.train.events import DoneEvent, Event, WarningEvent
-from tinygrad_tf.train.examples import ExampleBatches, in_batches
 from tinygrad_tf.train.experiment import free_path, require_free, taken
 from tinygrad_tf.train.parallel import Compute
 from tinygrad_tf.train.seal import intact_block, seal
 from tinygrad_tf.train.store import RunStore, restore
-from tinygrad_tf.train.task_events import ReportEvent, TaskDoneEvent, TaskPlanEvent
-from tinygrad_tf.train.tasks import OpenedRun, Task, TaskOptions, sha256_of_files
 from tinygrad_tf.train.trainer import TrainConfig, Trainer
 
 EVALUATION_ROWS = 128

@@ -20,11 +20,11 @@ from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.encoder import IGNORE, EncoderConfig, MaskedLanguageModel
 from tinygrad_tf.models.targets import pad_sequences
 from tinygrad_tf.nn.hooks import record
+from tinygrad_tf.tasks.examples import Counts, ExampleBatches, Padded, Rows, Sequences, in_batches
+from tinygrad_tf.tasks.sides import Ids, Side
 from tinygrad_tf.text.word_tokenizer import WordTokenizer
 from tinygrad_tf.train.events import Event
-from tinygrad_tf.train.examples import Counts, ExampleBatches, Padded, Rows, Sequences, in_batches
 from tinygrad_tf.train.parallel import Compute, default_threads
-from tinygrad_tf.train.sides import Ids, Side
 from tinygrad_tf.train.trainer import TrainConfig, Trainer
 
 SPECIALS = ("PAD", "MASK")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tinygrad_tf.audio import all_commands
-from tinygrad_tf.train.speech import prepare_speech
-from tinygrad_tf.train.task_events import ReportEvent
-from tinygrad_tf.train.task_run import TaskRun
-from tinygrad_tf.train.tasks import TaskOptions
+from tinygrad_tf.tasks.events import ReportEvent
+from tinygrad_tf.tasks.run import TaskRun
+from tinygrad_tf.tasks.speech import prepare_speech
+from tinygrad_tf.tasks.task import TaskOptions
 
 
 @pytest.fixture(scope="module")

@@ -25,11 +25,11 @@ from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.decoding import LENGTH_PENALTY, Hypothesis, beam_search, greedy
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
 from tinygrad_tf.nn.hooks import record
-from tinygrad_tf.train.examples import Sequences
-from tinygrad_tf.train.hearing import Vectors, hear, seconds_of_vector
-from tinygrad_tf.train.sides import PAD, Side
-from tinygrad_tf.train.speech import SpeechTask, features_of, most_words, words_of
-from tinygrad_tf.train.tasks import OpenedRun
+from tinygrad_tf.tasks.examples import Sequences
+from tinygrad_tf.tasks.hearing import Vectors, hear, seconds_of_vector
+from tinygrad_tf.tasks.sides import PAD, Side
+from tinygrad_tf.tasks.speech import SpeechTask, features_of, most_words, words_of
+from tinygrad_tf.tasks.task import OpenedRun
 
 Array = npt.NDArray[Any]
 

@@ -15,11 +15,11 @@ from tinygrad_tf.errors import FailedError, InputError
 from tinygrad_tf.generate import TextGenerator
 from tinygrad_tf.models.gpt import GPT
 from tinygrad_tf.models.soft_prompt import PromptedGPT, SoftPrompt, weights_sha256
+from tinygrad_tf.tasks.prompt_text import PromptText, embedded_letters, own_text
 from tinygrad_tf.train.batches import evaluation_batches, training_batches
 from tinygrad_tf.train.events import CheckpointEvent, DoneEvent, Event, PlanEvent
 from tinygrad_tf.train.parallel import Compute, default_threads
 from tinygrad_tf.train.prepare import Workspace
-from tinygrad_tf.train.prompt_text import PromptText, embedded_letters, own_text
 from tinygrad_tf.train.trainer import TrainConfig, Trainer
 
 SAMPLE_TARGETS = 8192

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.encoder import IGNORE, EncoderConfig, MaskedLanguageModel
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
-from tinygrad_tf.train.examples import (
+from tinygrad_tf.tasks.examples import (
     ExampleBatches,
     HiddenExamples,
     LabelledExamples,

@@ -15,9 +15,8 @@ from tinygrad_tf.audio import MFCCSettings, SpeechFeatures
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.decoding import greedy
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
-from tinygrad_tf.text import scores
-from tinygrad_tf.train.examples import PairExamples, Sequences
-from tinygrad_tf.train.hearing import (
+from tinygrad_tf.tasks.examples import PairExamples, Sequences
+from tinygrad_tf.tasks.hearing import (
     Utterance,
     hear_commands,
     hear_files,
@@ -25,9 +24,10 @@ from tinygrad_tf.train.hearing import (
     seconds_of_vector,
     unpack,
 )
-from tinygrad_tf.train.recordings import deal, find_recordings
-from tinygrad_tf.train.sides import PAD, Side, learn_tokenizer, read_tokenizer
-from tinygrad_tf.train.tasks import Files, Task, TaskOptions, TaskRecipe
+from tinygrad_tf.tasks.recordings import deal, find_recordings
+from tinygrad_tf.tasks.sides import PAD, Side, learn_tokenizer, read_tokenizer
+from tinygrad_tf.tasks.task import Files, Task, TaskOptions, TaskRecipe
+from tinygrad_tf.text import scores
 
 SPECIALS = ("PAD", "START", "END")
 WORDS_FILE = "tokenizer.json"

@@ -5,15 +5,15 @@ import shutil
 
 import pytest
 
-from tests.train.tiny_tasks import MAKERS, new_run, train
+from tests.tasks.tiny_tasks import MAKERS, new_run, train
 from tinygrad_tf.errors import FailedError, InputError
 from tinygrad_tf.models.gpt import GPT
 from tinygrad_tf.storage.run_directory import RunDirectory
+from tinygrad_tf.tasks.filling import FillTask
+from tinygrad_tf.tasks.run import TaskRun
+from tinygrad_tf.tasks.translation import TranslationTask
+from tinygrad_tf.tasks.translator import Translator
 from tinygrad_tf.train.experiment import Experiment
-from tinygrad_tf.train.filling import FillTask
-from tinygrad_tf.train.task_run import TaskRun
-from tinygrad_tf.train.translation import TranslationTask
-from tinygrad_tf.train.translator import Translator
 
 KINDS = list(MAKERS)
 

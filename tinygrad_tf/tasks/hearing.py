@@ -22,8 +22,8 @@ from tinygrad_tf.audio import (
     spoken_commands,
 )
 from tinygrad_tf.errors import InputError
+from tinygrad_tf.tasks.recordings import Recording
 from tinygrad_tf.train.parallel import blas_threads, default_threads
-from tinygrad_tf.train.recordings import Recording
 
 # Half precision takes half the space, and is far finer than any noise.
 Vectors = npt.NDArray[np.float16]

@@ -10,9 +10,9 @@ import pytest
 from tinygrad_tf.corpus.combinations import Question, combinations, draw_questions
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.gpt import IGNORE
-from tinygrad_tf.train.asker import Asker
-from tinygrad_tf.train.instruction_tokens import InstructionTokenizer
-from tinygrad_tf.train.instruction_tuning import (
+from tinygrad_tf.tasks.asker import Asker
+from tinygrad_tf.tasks.instruction_tokens import InstructionTokenizer
+from tinygrad_tf.tasks.instruction_tuning import (
     GROUPS,
     WAYS,
     AnswerExamples,
@@ -25,10 +25,10 @@ from tinygrad_tf.train.instruction_tuning import (
     prepare_instructions,
     unpack_weights,
 )
+from tinygrad_tf.tasks.run import TaskRun
+from tinygrad_tf.tasks.task import TaskOptions
 from tinygrad_tf.train.optim import AdamW
 from tinygrad_tf.train.parallel import loss_and_gradients
-from tinygrad_tf.train.task_run import TaskRun
-from tinygrad_tf.train.tasks import TaskOptions
 
 TOKENS = InstructionTokenizer()
 TINY = {"n_layer": 1, "n_head": 2, "n_embd": 16}
