@@ -307,20 +307,6 @@ def test_the_picture_is_plain_where_it_must_be() -> None:
     assert picture.isascii() and "director" in picture
 
 
-@pytest.mark.slow
-def test_what_the_voice_says_is_written_down(tmp_path: Path, tt: Command) -> None:
-    """The whole way by commands, on fewer commands than the default."""
-    out, wav = tmp_path / "run", tmp_path / "x.wav"
-    trained = tt("train-speech", "--steps", "300", "--utterances", "1500", "--out", str(out), "-q")
-    assert trained.code == 0
-    texts = ("find my files", "show me my photos please", "stop the engine", "open all letters")
-    right = 0
-    for seed, text in enumerate(texts):
-        assert tt("say", text, "--seed", str(seed), "--out", str(wav), "--force").code == 0
-        right += tt("transcribe", str(out), str(wav)).out == f"{text}\n"
-    assert right >= 3
-
-
 def test_help_names_the_commands(tt: Command) -> None:
     for name in ("train-speech", "transcribe", "say"):
         helped = tt(name, "--help")

@@ -253,13 +253,3 @@ def test_figures_on_the_embedded_corpus():
     assert rows["skips 1", "word"].far > chance + 0.1
     assert rows["selective skips 2", "word"].far > 0.95 > rows["selective skips 1", "word"].far
     assert "contexts of two words" in " ".join(told(outcome).remarks)
-
-
-@pytest.mark.slow
-def test_the_gpt_comes_near_the_floor_and_knows_the_far_words():
-    outcome = compare_stories(Wishes(budget=1500, curve=False))
-    gpt = outcome.results[-1]
-    assert any("3,000 of 3,000 steps" in note for note in outcome.notes)
-    assert outcome.floor < gpt.bits_per_char < 1.05 * outcome.floor
-    assert gpt.far > 0.95
-    assert told(outcome).remarks[0].startswith("GPT 2x96 wins")
