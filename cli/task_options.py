@@ -62,7 +62,8 @@ _TRAINING_OPTIONS: list[click.Parameter] = [
            help="Stop after N evaluations without a better validation loss."),
     option("--seed", group=OPTIMISATION, type=NATURAL, help="Seed of all random draws."),
     option("--threads", group=OPTIMISATION, type=POSITIVE_INT,
-           help="Threads that share a batch.  [default: one per core]"),
+           help="Threads that share a batch; their number decides the last bits of the sums.  "
+                "[default: one per core]"),
 
     option("--out", group=OUTPUT, type=click.Path(path_type=Path), metavar="RUN",
            help="Directory of the run.  [default: runs/NAME]"),

@@ -82,7 +82,8 @@ TRAIN_OPTIONS: list[click.Parameter] = [
 
     option("--seed", group=ADVANCED, type=NATURAL, help="Seed of all random draws."),
     option("--threads", group=ADVANCED, type=POSITIVE_INT,
-           help="Threads that share a batch.  [default: one per core]"),
+           help="Threads that share a batch; their number decides the last bits of the sums.  "
+                "[default: one per core]"),
     option("--activation", group=ADVANCED, type=click.Choice(CHOICES["activation"]),
            help="Nonlinearity of the feed-forward layers."),
     option("--norm", group=ADVANCED, type=click.Choice(CHOICES["norm"]),

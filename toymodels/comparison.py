@@ -207,6 +207,9 @@ def verdict(results: Sequence[Result], floor_bits_per_char: float | None = None)
         per_char = f"{r.bits_per_char:.4g} bits per character"
         return f"{r.nats:.4f} nats per {r.unit} ({per_char})" if one_unit else per_char
 
+    alike = [r.model for r in ranked[1:] if r.bits_per_char - best.bits_per_char < 1e-9]
+    if alike:
+        return f"{best.model} and {', '.join(alike)} are equal, with {told(best)}: nobody wins."
     said = f"{best.model} wins with {told(best)}"
     if floor_bits_per_char:
         ratio = best.bits_per_char / floor_bits_per_char
@@ -231,7 +234,8 @@ def explain_curve(amounts: Sequence[Amount]) -> list[str]:
             continue
         order = int(name.split()[-1])
         said.append(
-            f"from {amount.tokens:,} tokens on {name} is best ({amount.nats[name]:.3f} nats): at "
+            f"from {amount.tokens:,} tokens on {name} is the best order of Witten-Bell "
+            f"({amount.nats[name]:.3f} nats): at "
             f"{amount.met[order]:.0%} of the held-out places its context had been met"
         )
         previous = name

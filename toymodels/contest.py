@@ -126,11 +126,17 @@ def compare_stories(wishes: Wishes, told: Told | None = None) -> Outcome:
     else:
         parts = list(deal_stories(wishes.chars, wishes.val_fraction or VAL_FRACTION, wishes.seed))
         if run is not None:
-            notes.append(f"{run.path} was trained on another text, or its tokens are gone")
+            notes.append(f"the run {run.path} had another text, or its tokens are gone")
     floor = corpus.floor(parts[1])
     words = split_stories(parts[0], parts[1], floor.nats)
     tokenizer = run.tokenizer if run else CharTokenizer.from_text([*parts[0], *parts[1], "\n"])
-    letters = spell_stories(parts[0], parts[1], tokenizer, floor.nats)
+    try:
+        letters = spell_stories(parts[0], parts[1], tokenizer, floor.nats)
+    except InputError as fault:
+        raise InputError(
+            f"the tokenizer of {wishes.gpt} cannot write the built-in corpus: {fault.what}",
+            f"compare on a text of its own: tt compare-markov TEXT --gpt {wishes.gpt}",
+        ) from fault
     for split in (words, letters):
         split.read(wishes.prompt)  # a fault of it is found before anything is trained
     results = list(_told(compare(words, candidates(words), wishes.prompt), told))
@@ -173,6 +179,8 @@ def deal_stories(chars: int, val_fraction: float, seed: int) -> tuple[list[str],
     """The stories of the embedded corpus to learn from, and those held out: dealt as training does
     with the same seed."""
     text = corpus.generate(chars).text
+    if len(_stories(text)) < 4:
+        raise InputError(f"{chars} characters are too few stories", "use --chars 9000")
     tokenizer = CharTokenizer.from_text(text)
     with tempfile.TemporaryDirectory(prefix="tt-stories-", ignore_cleanup_errors=True) as folder:
         tokens = build_tokens(
@@ -203,7 +211,7 @@ def _split(path: Path, text: str, sha256: str, run: Run | None, wishes: Wishes) 
     tokenizer, own = run.tokenizer, run.tokens
     if own is None or own.text_sha256 != sha256:
         lost = len(text) - tokenizer.count_chars(ids := tokenizer.encode(text, unknown="skip"))
-        notes = [f"{run.path} did not learn from this text, or its tokens are gone: whether it "
+        notes = [f"the run {run.path} had another text, or its tokens are gone: whether it "
                  "has seen the held-out part is not known"]  # fmt: skip
         if lost:
             notes.append(f"{lost:,} characters that its tokenizer does not know are left out")
@@ -222,6 +230,12 @@ def _tokenizer(text: str, wishes: Wishes, fraction: float) -> Tokenizer:
     """The tokenizer asked for; one that is learned learns from the part to learn from alone."""
     if wishes.tokenizer == "char":
         return CharTokenizer.from_text(text)
+    named = wishes.tokenizer in ("byte", "bpe")
+    if not named and not Path(wishes.tokenizer).exists():
+        raise InputError(
+            f"there is no tokenizer {wishes.tokenizer!r}",
+            "choose char, word, byte, bpe, or a tokenizer's file",
+        )
     recipe = TrainOptions(texts=(Path(),), tokenizer=wishes.tokenizer).resolve()
     part = text[: train_size(len(text), fraction)]
     return new_tokenizer(recipe, StringSource(part or text))[0]
@@ -244,7 +258,7 @@ def _gpt(
         model = Transformer(name, run.model, vocab_size, end)
         seconds = _trained_for(run.path)
     elif wishes.budget > 0:
-        told.say(f"training a GPT by {split.unit}s for at most {wishes.budget:.0f} s")
+        told.say(f"training a GPT by {split.unit}s for at most {wishes.budget:g} s")
         try:
             done = train_transformer(
                 split.train,

@@ -81,6 +81,7 @@ def split_tokens(
     Raises InputError where either part is empty.
     """
     cut = train_size(len(ids), val_fraction)
+    _require_both(title, cut, len(ids), val_fraction)
     unit = {"char": "character", "byte": "byte"}.get(tokenizer.kind, "token")
     return _cut(
         title,
@@ -94,6 +95,16 @@ def split_tokens(
     )
 
 
+def _require_both(title: str, cut: int, total: int, val_fraction: float) -> None:
+    """Raise InputError where there is nothing left to learn from."""
+    if cut < 2 <= total:
+        raise InputError(
+            f"{title} leaves {cut} of its {total:,} tokens to learn from, with a fraction of "
+            f"{val_fraction:g} held out",
+            "use a smaller --val-fraction",
+        )
+
+
 def split_words(title: str, text: str, val_fraction: float) -> Split:
     """A text by words and punctuation marks, the last `val_fraction` of them held out.
 
@@ -102,6 +113,7 @@ def split_words(title: str, text: str, val_fraction: float) -> Split:
     """
     found = list(_WORD.finditer(text))
     cut = train_size(len(found), val_fraction)
+    _require_both(title, cut, len(found), val_fraction)
     known = Vocabulary((*Vocabulary.of(match.group() for match in found[:cut]).words, UNKNOWN))
     numbers = {word: number for number, word in enumerate(known.words)}
     unknown = len(known) - 1

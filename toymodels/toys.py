@@ -76,7 +76,8 @@ def two_words_back(language: Language) -> Part:
         (
             f"With one word `{'` and `'.join(open_rows[0])}` leave something open, with two only "
             f"`{'`, `'.join(open_rows[1])}`.",
-            f"{len(words)} words become {len(second)} pairs, of which {len(used)} occur.",
+            f"{len(words)} words become {len(second)} pairs, of which {len(used)} are followed by "
+            "a word.",
             f"Greedily from `{text(start)}`: {_whole(language, models[1], start)}.",
         ),
         (

@@ -243,8 +243,8 @@ def _documents(split: TokenFile, block_size: int) -> int:
 
 
 def _seconds_a_step(shape: GPTConfig, split: TokenFile, batch_size: int, seed: int) -> float:
-    """How long a step takes here and now: the median, so that the first, which warms up, and one
-    that something else held up do not count."""
+    """How long a step takes here and now: the least, since the first warms up, and others may be
+    held up by something else. If that goes on, the limit of time ends the training."""
     threads = min(default_threads(), batch_size)
     compute, times = Compute(threads), []
     model, batches = GPT(shape, seed), training_batches(split, shape.block_size, batch_size, seed)
@@ -253,7 +253,7 @@ def _seconds_a_step(shape: GPTConfig, split: TokenFile, batch_size: int, seed: i
             begun = time.monotonic()
             compute.gradients(model, batches.next_batch())
             times.append(time.monotonic() - begun)
-    return float(np.median(times)) * _OPTIMIZER
+    return min(times) * _OPTIMIZER
 
 
 def _softmax(logits: Floats) -> Floats:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.console import has_colour, has_glyphs, print_json, print_picture, say, write_text
-from cli.options import NATURAL, NON_NEGATIVE, POSITIVE_INT, GroupedCommand, RunPath, option
+from cli.options import NATURAL, POSITIVE_INT, GroupedCommand, Number, RunPath, option
 from tinygrad_tf.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ OPTIONS: list[click.Parameter] = [
            help="Keep the N likeliest beginnings.  [default: 1, greedy]"),
     option("--n-best", group=SEARCH, type=POSITIVE_INT, metavar="N",
            help="Print the N best of the beam, with scores.  [default: 1]"),
-    option("--length-penalty", group=SEARCH, type=NON_NEGATIVE,
+    option("--length-penalty", group=SEARCH, type=Number(min=0, max=10),
            help="How much longer texts are favoured; 0 for not.  [default: 0.6]"),
     option("--attention", group=ATTENTION, is_flag=True,
            help="Show the sound, and which parts of it each word listened to."),

@@ -10,7 +10,6 @@ import click
 from cli.console import has_colour, has_glyphs, print_json, print_picture, say, write_text
 from cli.options import (
     NATURAL,
-    NON_NEGATIVE,
     POSITIVE,
     POSITIVE_INT,
     GroupedCommand,
@@ -43,7 +42,7 @@ OPTIONS: list[click.Parameter] = [
            help="Keep the N likeliest beginnings.  [default: 1, greedy]"),
     option("--n-best", group=SEARCH, type=POSITIVE_INT, metavar="N",
            help="Print the N best of the beam, with scores.  [default: 1]"),
-    option("--length-penalty", group=SEARCH, type=NON_NEGATIVE,
+    option("--length-penalty", group=SEARCH, type=Number(min=0, max=10),
            help="How much longer texts are favoured; 0 for not.  [default: 0.6]"),
     option("--sample", group=SAMPLING, is_flag=True, help="Draw tokens by their probability."),
     option("--temperature", "-t", group=SAMPLING, type=POSITIVE,

@@ -66,6 +66,8 @@ def check_target(path: Path, *, force: bool) -> None:
             f"{path}: pictures are saved as {', '.join(KINDS)}, not as {path.suffix or 'this'}",
             f"name it {path.stem}.svg",
         )
+    if not path.parent.is_dir():
+        raise InputError(f"there is no directory {path.parent}", f"mkdir {path.parent}")
     if path.exists() and not force:
         raise InputError(f"{path} exists already", "name another file or add --force")
 

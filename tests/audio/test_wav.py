@@ -156,3 +156,11 @@ def test_samples_that_are_no_sound_are_not_written(samples: list[float]) -> None
 def test_a_rate_that_is_none_is_refused(rate: int) -> None:
     with pytest.raises(InputError, match="Hz"):
         wav_bytes([0.0], rate)
+
+
+@pytest.mark.parametrize("size", [0x7FFFF000, 0xFFFFFFFF, 0])
+def test_a_stream_whose_writer_did_not_know_its_length_is_read_to_its_end(size: int) -> None:
+    whole = wav_bytes(np.array([0.25, -0.5, 0.125]), 16_000)
+    at = whole.index(b"data") + 4
+    streamed = whole[:at] + size.to_bytes(4, "little") + whole[at + 4 :]
+    assert np.array_equal(parse_wav(streamed).samples, parse_wav(whole).samples)

@@ -114,7 +114,7 @@ def test_a_run_of_another_text_may_take_part_and_it_is_said(tt, run, tmp_path):
         tt("compare-markov", str(path), "--gpt", str(run), "--json", "--no-curve").out
     )
     notes = " ".join(told["notes"])
-    assert "did not learn from this text" in notes and "80 characters" in notes
+    assert "had another text" in notes and "80 characters" in notes
 
 
 @pytest.mark.parametrize(
@@ -126,6 +126,8 @@ def test_a_run_of_another_text_may_take_part_and_it_is_said(tt, run, tmp_path):
         (("{book}", "--tokenizer", "nothing.json"), "there is no tokenizer 'nothing.json'"),
         (("{book}", "--val-fraction", "1e-12", "--budget", "0"), "held-out part of book.txt is"),
         (("{book}", "--val-fraction", "1"), "--val-fraction"),
+        (("{book}", "--val-fraction", "0.9999", "--budget", "0"), "use a smaller --val-fraction"),
+        (("--chars", "10", "--budget", "0"), "too few stories"),
         (("{book}", "--budget", "soon"), "is not a time"),
         (("{book}", "--tokenizer", "word", "--prompt", "the bird"), "'bird' is not among the"),
         (("{book}", "--prompt", "the Bird"), "'B'"),

@@ -1,6 +1,7 @@
 """Comparisons: how texts are cut, what is measured, who wins."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -122,6 +123,15 @@ def test_figures_of_a_row_are_those_of_the_model():
         assert (row.mixed is None) == (not candidate.votes) and row.example
 
 
+def test_equals_are_not_told_to_win():
+    split = letters()
+    row = next(iter(compare(split, candidates(split, (1, 2)))))
+    same = replace(row, model="another")
+    assert verdict([row, same]).startswith(f"{row.model} and another are equal")
+    better = replace(row, model="better", bits_per_char=row.bits_per_char / 2)
+    assert verdict([row, better]).startswith("better wins with")
+
+
 def test_bits_per_character_are_those_of_the_words():
     split = split_words("a text", TEXT, 0.1)
     row = measure(next(candidates(split)).make(), split, 0.0)
@@ -150,8 +160,12 @@ def test_where_an_order_begins_to_win_is_said():
         Amount(40, {"Witten-Bell 1": 1.8, "Witten-Bell 2": 1.5}, {1: 1.0, 2: 0.7}),
     ]
     first, second = explain_curve(curve)
-    assert first.startswith("from 10 tokens on Witten-Bell 1 is best (2.000 nats): at 90%")
-    assert second.startswith("from 40 tokens on Witten-Bell 2 is best (1.500 nats): at 70%")
+    assert first.startswith(
+        "from 10 tokens on Witten-Bell 1 is the best order of Witten-Bell (2.000 nats): at 90%"
+    )
+    assert second.startswith(
+        "from 40 tokens on Witten-Bell 2 is the best order of Witten-Bell (1.500 nats): at 70%"
+    )
 
 
 def row(model, bits, unit="character"):

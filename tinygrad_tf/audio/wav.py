@@ -36,6 +36,10 @@ class Wave(NamedTuple):
         return len(self.samples) / self.rate
 
 
+# Sizes from here on stand for "not known yet": espeak-ng writes 0x7FFFF000, others 0xFFFFFFFF.
+_STREAMED = 0x7FFFF000
+
+
 class _Format(NamedTuple):
     tag: int
     channels: int
@@ -112,6 +116,10 @@ def _chunks(content: bytes, name: str) -> Iterator[tuple[bytes, int, bytes]]:
     at = 12
     while at + 8 <= len(content):
         tag, size = struct.unpack_from("<4sI", content, at)
+        if tag == b"data" and (size >= _STREAMED or (size == 0 and at + 8 < len(content))):
+            # Whoever writes to a pipe does not know the size yet: the samples go on to the end.
+            size = len(content) - at - 8
+            size -= size % 2
         yield tag, size, content[at + 8 : at + 8 + size]
         at += 8 + size + size % 2  # chunks begin at even offsets
 

@@ -136,6 +136,11 @@ class CoreferenceDemo:
                     f"{words.count(PRONOUN)} times 'it' in {' '.join(words)!r}",
                     "give a sentence with one",
                 )
+            if not set(words) & set(NOUNS):
+                raise InputError(
+                    f"{' '.join(words)!r} has no noun that 'it' could stand for",
+                    f"use some of {', '.join(NOUNS)}",
+                )
         longest = self.model.config.max_length
         try:
             ids = pad_sequences([self.side.encode(" ".join(w), longest) for w in split], 0)

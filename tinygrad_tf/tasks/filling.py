@@ -190,7 +190,11 @@ class Filler:
         ids: list[int] = []
         for number, piece in enumerate(HIDDEN.split(text.strip())):
             # The space before a token is its own, where tokens have any.
-            ids += [mask] * bool(number) + self.side.ids(piece.rstrip(), unknown).tolist()
+            try:
+                told = self.side.ids(piece.rstrip(), unknown)
+            except InputError as fault:
+                raise InputError(f"in {piece.strip()!r}: {fault.what}", fault.next) from fault
+            ids += [mask] * bool(number) + told.tolist()
         places = [at for at, token in enumerate(ids) if token == mask]
         longest = self.model.config.max_length
         if not places:

@@ -79,7 +79,10 @@ def _documents(name: str, documents: Iterable[str], tokenizer: Tokenizer) -> Tok
         raise InputError("a newline is not one token of this model", "give a run without --lines")
     parts, starts, chars, length = [boundary], [0], 1, 1
     for document in documents:
-        ids = tokenizer.encode(document)
+        try:
+            ids = tokenizer.encode(document)
+        except InputError as fault:
+            raise InputError(fault.what, "write it with what the model knows") from fault
         parts += [ids, boundary]
         length += len(ids) + 1
         starts.append(length - 1)
