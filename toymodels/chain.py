@@ -1,5 +1,7 @@
 """A Markov model as a picture: contexts as nodes, and what may follow as edges between them."""
 
+import html
+import math
 from dataclasses import dataclass
 
 from toymodels.markov import Markov
@@ -34,6 +36,34 @@ class Chain:
         ]
         return "\n".join([*lines, "}", ""])
 
+    def svg(self) -> str:
+        """The chain as a picture that needs nothing else: nodes on a circle, in reading order.
+
+        The likelier an edge the thicker it is; one that leads back to its own node is a loop.
+        """
+        radius = max(120.0, 34.0 * len(self.nodes))
+        size = 2 * radius + 200
+        places = [
+            (size / 2 + radius * math.sin(turn), size / 2 - radius * math.cos(turn))
+            for turn in (2 * math.pi * i / max(1, len(self.nodes)) for i in range(len(self.nodes)))
+        ]
+        parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size:.0f} {size:.0f}" '
+            'font-family="sans-serif" font-size="14">',
+            '<defs><marker id="end" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
+            'markerHeight="7" markerUnits="userSpaceOnUse" orient="auto"><path d="M0,0 L8,4 L0,8z"/>'
+            "</marker></defs>",
+        ]
+        parts += [_arrow(edge, places) for edge in self.edges]
+        for node, (x, y) in zip(self.nodes, places, strict=True):
+            width = 9.0 * len(node) + 20
+            parts.append(
+                f'<rect x="{x - width / 2:.1f}" y="{y - 14:.1f}" width="{width:.1f}" height="28" '
+                'rx="14" fill="#eef3fb" stroke="#2158ab"/>'
+                f'<text x="{x:.1f}" y="{y + 5:.1f}" text-anchor="middle">{html.escape(node)}</text>'
+            )
+        return "\n".join([*parts, "</svg>", ""])
+
 
 def chain_of(model: Markov, vocabulary: Vocabulary, *, with_ends: bool = False) -> Chain:
     """The contexts that occurred, and what may follow each, for a model of order 1 or more.
@@ -62,6 +92,31 @@ def _name(context: tuple[int, ...], vocabulary: Vocabulary) -> str:
     """The words of a context; what lies before a sentence is named once."""
     words = [vocabulary.words[token] for token in context if token < len(vocabulary)]
     return " ".join([START] * (len(words) < len(context)) + words)
+
+
+def _arrow(edge: Edge, places: list[tuple[float, float]]) -> str:
+    """An edge as a curve that leaves the middle free, with its probability beside it."""
+    (x1, y1), (x2, y2) = places[edge.source], places[edge.target]
+    dx, dy = x2 - x1, y2 - y1
+    length = math.hypot(dx, dy)
+    if not length:
+        path = f"M{x1 - 12:.1f},{y1 - 14:.1f} c-30,-50 54,-50 24,0"
+        at = x1, y1 - 56
+    else:
+        # Bent to its left, so that there and back are two curves.
+        bend_x, bend_y = (x1 + x2) / 2 + 0.18 * dy, (y1 + y2) / 2 - 0.18 * dx
+        short = 22 / length
+        path = (
+            f"M{x1 + short * dx:.1f},{y1 + short * dy:.1f} Q{bend_x:.1f},{bend_y:.1f} "
+            f"{x2 - short * dx:.1f},{y2 - short * dy:.1f}"
+        )
+        at = (x1 + x2) / 4 + bend_x / 2, (y1 + y2) / 4 + bend_y / 2
+    width = 0.8 + 2.2 * edge.probability
+    return (
+        f'<path d="{path}" fill="none" stroke="#333" stroke-width="{width:.2f}" '
+        f'marker-end="url(#end)"/><text x="{at[0]:.1f}" y="{at[1]:.1f}" text-anchor="middle" '
+        f'fill="#a5192f">{edge.probability:.3g}</text>'
+    )
 
 
 def _quoted(text: str) -> str:

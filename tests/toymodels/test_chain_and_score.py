@@ -1,6 +1,8 @@
 """Edges of a drawn chain, and which tokens a score counts."""
 
-from toymodels.chain import chain_of
+from xml.etree import ElementTree
+
+from toymodels.chain import Chain, Edge, chain_of
 from toymodels.markov import Markov
 from toymodels.model import score
 from toymodels.sentences import PAIR, Language
@@ -27,3 +29,16 @@ def test_a_score_may_leave_out_the_first_tokens():
     whole, part = score(model, tokens), score(model, tokens, 5)
     assert part.nats.tolist() == whole.nats[5:].tolist() and len(whole.nats) == len(tokens)
     assert part.right.tolist() == (model.predict(tokens) == tokens)[5:].tolist()
+
+
+def test_the_picture_of_a_chain_has_every_node_and_edge():
+    language = Language.of(PAIR)
+    chain = chain_of(Markov.fit(language.text, 1), language.vocabulary)
+    picture = chain.svg()
+    root = ElementTree.fromstring(picture)
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts.count("ran") == 1 and {"0.4", "0.6"} <= set(texts)
+    assert picture.count("marker-end") == len(chain.edges)
+    assert picture.count("<rect") == len(chain.nodes)
+    loop = Chain(("a<b",), (Edge(0, 0, 1.0),)).svg()
+    assert "a&lt;b" in loop and ElementTree.fromstring(loop) is not None
