@@ -50,13 +50,13 @@ class Chain:
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size:.0f} {size:.0f}" '
             'font-family="sans-serif" font-size="14">',
-            '<defs><marker id="end" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
-            'markerHeight="7" markerUnits="userSpaceOnUse" orient="auto"><path d="M0,0 L8,4 L0,8z"/>'
-            "</marker></defs>",
+            '<defs><marker id="end" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="9" '
+            'markerHeight="9" markerUnits="userSpaceOnUse" orient="auto">'
+            '<path d="M0,0 L8,4 L0,8z"/></marker></defs>',
         ]
-        parts += [_arrow(edge, places) for edge in self.edges]
-        for node, (x, y) in zip(self.nodes, places, strict=True):
-            width = 9.0 * len(node) + 20
+        widths = [9.0 * len(node) + 20 for node in self.nodes]
+        parts += [_arrow(edge, places, widths) for edge in self.edges]
+        for node, width, (x, y) in zip(self.nodes, widths, places, strict=True):
             parts.append(
                 f'<rect x="{x - width / 2:.1f}" y="{y - 14:.1f}" width="{width:.1f}" height="28" '
                 'rx="14" fill="#eef3fb" stroke="#2158ab"/>'
@@ -94,22 +94,19 @@ def _name(context: tuple[int, ...], vocabulary: Vocabulary) -> str:
     return " ".join([START] * (len(words) < len(context)) + words)
 
 
-def _arrow(edge: Edge, places: list[tuple[float, float]]) -> str:
+def _arrow(edge: Edge, places: list[tuple[float, float]], widths: list[float]) -> str:
     """An edge as a curve that leaves the middle free, with its probability beside it."""
     (x1, y1), (x2, y2) = places[edge.source], places[edge.target]
     dx, dy = x2 - x1, y2 - y1
-    length = math.hypot(dx, dy)
-    if not length:
+    if not math.hypot(dx, dy):
         path = f"M{x1 - 12:.1f},{y1 - 14:.1f} c-30,-50 54,-50 24,0"
         at = x1, y1 - 56
     else:
         # Bent to its left, so that there and back are two curves.
         bend_x, bend_y = (x1 + x2) / 2 + 0.18 * dy, (y1 + y2) / 2 - 0.18 * dx
-        short = 22 / length
-        path = (
-            f"M{x1 + short * dx:.1f},{y1 + short * dy:.1f} Q{bend_x:.1f},{bend_y:.1f} "
-            f"{x2 - short * dx:.1f},{y2 - short * dy:.1f}"
-        )
+        start = _rim(x1, y1, bend_x - x1, bend_y - y1, widths[edge.source])
+        end = _rim(x2, y2, bend_x - x2, bend_y - y2, widths[edge.target])
+        path = f"M{start} Q{bend_x:.1f},{bend_y:.1f} {end}"
         at = (x1 + x2) / 4 + bend_x / 2, (y1 + y2) / 4 + bend_y / 2
     width = 0.8 + 2.2 * edge.probability
     return (
@@ -117,6 +114,12 @@ def _arrow(edge: Edge, places: list[tuple[float, float]]) -> str:
         f'marker-end="url(#end)"/><text x="{at[0]:.1f}" y="{at[1]:.1f}" text-anchor="middle" '
         f'fill="#a5192f">{edge.probability:.3g}</text>'
     )
+
+
+def _rim(x: float, y: float, dx: float, dy: float, width: float) -> str:
+    """Where a line from the centre of a node's box leaves the box."""
+    out = min(width / 2 / max(abs(dx), 1e-9), 15.0 / max(abs(dy), 1e-9))
+    return f"{x + out * dx:.1f},{y + out * dy:.1f}"
 
 
 def _quoted(text: str) -> str:
