@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Rule = Callable[..., Any]
+Kept = tuple[bool, tuple[bool, ...]]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -45,7 +46,7 @@ class Op:
     rules: tuple[Rule | None, ...]
     variadic: bool = False
     _used: tuple[tuple[bool, ...], ...] = field(init=False, repr=False)
-    _kept: dict[tuple[bool, ...], tuple[bool, ...]] = field(init=False, repr=False)
+    _kept: dict[tuple[bool, ...], Kept] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.rules, tuple):
@@ -54,23 +55,22 @@ class Op:
         object.__setattr__(self, "_used", used)
         object.__setattr__(self, "_kept", {})
 
-    def kept(self, wanted: tuple[bool, ...]) -> tuple[bool, ...]:
-        """Of the output and each input: is it used by the rules of the `wanted` inputs?"""
+    def kept(self, wanted: tuple[bool, ...]) -> Kept:
+        """Is the output used by the rules of the `wanted` inputs, and is each input?"""
         found = self._kept.get(wanted)
         if found is None:
             if self.variadic:
                 output, inputs = self._used[0]
-                found = (output, *(inputs for _ in wanted))
+                found = (output, (inputs,) * len(wanted))
             elif len(wanted) != len(self.rules):
                 raise TypeError(
                     f"{self.name} has {len(self.rules)} rules, one per input, "
                     f"but was called with {len(wanted)} inputs"
                 )
             else:
-                flags = [
-                    used for used, is_wanted in zip(self._used, wanted, strict=True) if is_wanted
-                ]
-                found = tuple(any(column) for column in zip(*flags, strict=True))
+                flags = [used for used, is_in in zip(self._used, wanted, strict=True) if is_in]
+                output, *given = (any(column) for column in zip(*flags, strict=True))
+                found = (output, tuple(given))
             self._kept[wanted] = found
         return found
 
@@ -151,7 +151,7 @@ class Node:
         self.params: dict[str, Any] = {}
         self.grad: Array | None = None
         self.keeps_grad = op is None
-        self.stamps: dict[str, int] | None = None
+        self.stamps: list[int] | None = None
         self.line = ""
 
     def free(self) -> None:

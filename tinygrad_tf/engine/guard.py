@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -103,21 +103,21 @@ def protect(node: Node, result: Array, inputs: Sequence[Any]) -> None:
             break
     else:
         result.setflags(write=False)
-    if node.params or not isinstance(node.op, Fused) or node.op.reads_inputs:
-        for _, x in _held(node):
-            if _is_exposed(x):
-                node.stamps = {name: _stamp(y) for name, y in _held(node)}
-                return
+    held = _held(node)
+    for x in held:
+        if _is_exposed(x):
+            node.stamps = [_stamp(y) for y in held]
+            return
 
 
 def require_unchanged(node: Node) -> None:
     """Raise MutationError where an array is no longer what it was when it was recorded."""
     assert node.stamps is not None and node.op is not None
-    for name, x in _held(node):
-        if _stamp(x) != node.stamps[name]:
+    for x, stamp in zip(_held(node), node.stamps, strict=True):
+        if _stamp(x) != stamp:
             raise MutationError(
-                f"{name} of {node.op.name}, an array of shape {x.shape}, was changed in place "
-                f"after it was recorded{_at(node)}, so the gradient could be wrong; {_REMEDY}"
+                f"{_name(node, x)} of {node.op.name}, an array of shape {x.shape}, was changed in "
+                f"place after it was recorded{_at(node)}, so the gradient could be wrong; {_REMEDY}"
             )
 
 
@@ -126,20 +126,33 @@ _REMEDY = (
 )
 
 
-def _held(node: Node) -> Iterator[tuple[str, Array]]:
-    """The arrays that the rules of a node will read, each with what it is."""
+def _held(node: Node) -> list[Array]:
+    """The arrays that the rules of a node will read."""
+    held: list[Array] = []
     assert node.inputs is not None
     if not isinstance(node.op, Fused) or node.op.reads_inputs:
-        for which, x in enumerate(node.inputs):
+        for x in node.inputs:
             if type(x) is np.ndarray:
-                yield f"input {which}", x
-    for name, value in node.params.items():
+                held.append(x)
+    for value in node.params.values():
         if type(value) is np.ndarray:
-            yield name, value
+            held.append(value)
         elif type(value) is tuple:
-            for which, part in enumerate(value):
+            for part in value:
                 if type(part) is np.ndarray:
-                    yield f"{name}[{which}]", part
+                    held.append(part)
+    return held
+
+
+def _name(node: Node, array: Array) -> str:
+    """What an array is to its node."""
+    for which, x in enumerate(node.inputs or ()):
+        if x is array:
+            return f"input {which}"
+    return next(
+        (name for name, value in node.params.items() if value is array or type(value) is tuple),
+        "an index",
+    )
 
 
 def _is_exposed(x: Array) -> bool:

@@ -71,7 +71,7 @@ class Tensor(Methods):
             if op.keeps_output:
                 node.output = result
         else:
-            keeps_output, *keeps = op.kept(tuple([p is not None for p in parents]))
+            keeps_output, keeps = op.kept(tuple([p is not None for p in parents]))
             node.inputs = tuple([x if k else None for x, k in zip(arrays, keeps, strict=True)])
             if keeps_output:
                 node.output = result

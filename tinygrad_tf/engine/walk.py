@@ -44,6 +44,7 @@ def walk_back(
     arrived: dict[Node, Any] = {root: upstream}
     owned: set[Node] = set()
     found: dict[Node, Any] = {}
+    anomaly = mode.anomaly
     heap = [(-root.seq, root)]
     while heap:
         node = heapq.heappop(heap)[1]
@@ -66,7 +67,7 @@ def walk_back(
             if parent is None or share is None:
                 continue
             fitted = _fit(share, parent, node.op.name)
-            if mode.anomaly:
+            if anomaly:
                 guard.check_backward(node, parent, fitted, gradient)
             if parent not in arrived:
                 arrived[parent] = fitted
@@ -92,7 +93,7 @@ def _shares(node: Node, gradient: Any, lift: Lift | None) -> Sequence[Any]:
     assert op is not None and parents is not None and inputs is not None
     if node.stamps is not None:
         guard.require_unchanged(node)
-    if mode.anomaly and lift is not None:
+    if lift is not None and mode.anomaly:
         # What goes wrong within a rule is told as the fault of the operation that it belongs to.
         with switched("anomaly", False):
             return _shares(node, gradient, lift)
@@ -135,7 +136,10 @@ def _is_fresh(result: Any, gradient: Any, node: Node, shares: Sequence[Any]) -> 
     """Whether a rule made this array itself, so that nobody else can see it written to."""
     if result.base is not None or result is gradient or result is node.output:
         return False
-    if len(shares) > 1 and sum(share is result for share in shares) > 1:
+    times = 0
+    for share in shares:
+        times += share is result
+    if times > 1:
         return False
     assert node.inputs is not None
     return all(result is not x for x in node.inputs) and all(result is not x for x in node.extras)
