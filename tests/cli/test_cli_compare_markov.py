@@ -249,16 +249,3 @@ def test_the_story_of_ten_seeds(tt):
     table = learned["exhibits"][0]["table"]
     assert len(table) == 10 and all(row["P(right)"] > 0.99 for row in table)
     assert all(row["as the mask"] for row in table)
-
-
-@pytest.mark.slow
-def test_the_gpt_of_a_run_on_the_stories_that_it_held_out(tt, tmp_path):
-    options = TrainOptions(out=tmp_path / "stories", steps=2, n_layer=1, n_embd=16, seed=7)
-    for _ in Experiment.create(options).run():
-        pass
-    told = json.loads(
-        tt("compare-markov", "--gpt", str(tmp_path / "stories"), "--json", "--no-curve").out
-    )
-    assert f"the held-out stories are those of {tmp_path / 'stories'}" in told["notes"]
-    assert told["results"][-1]["model"] == "GPT of stories"
-    assert told["far"]["words"] > 500 and told["results"][-1]["far"] < 0.1

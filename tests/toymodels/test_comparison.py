@@ -255,15 +255,3 @@ def test_figures_on_tinyshakespeare(shared_data):
         assert nats[f"Witten-Bell {order}"] == pytest.approx(wanted, abs=2e-4)
     assert nats["Kneser-Ney 5"] == pytest.approx(1.558, abs=5e-4) == min(nats.values())
     assert outcome.split.targets == 111_540
-
-
-@pytest.mark.slow
-def test_figures_on_the_embedded_corpus():
-    outcome = compare_stories(Wishes(budget=0, curve=False))
-    rows = {(r.model, r.unit): r for r in outcome.results}
-    chance = outcome.far_chance
-    for order in (1, 2):
-        assert rows[f"Markov {order}, add 0.1", "word"].far < chance + 0.05
-    assert rows["skips 1", "word"].far > chance + 0.1
-    assert rows["selective skips 2", "word"].far > 0.95 > rows["selective skips 1", "word"].far
-    assert "contexts of two words" in " ".join(told(outcome).remarks)
