@@ -10,7 +10,7 @@ from tinygrad_tf.models.encoder import Encoder, EncoderConfig
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
 from tinygrad_tf.models.targets import teacher_forcing
 from tinygrad_tf.nn import Dropout, MultiHeadAttention
-from tinygrad_tf.nn.decoder_block import CrossAttention
+from tinygrad_tf.nn.cross_attention import CrossAttention
 
 torch = pytest.importorskip("torch")
 from tests.models import torch_seq2seq  # noqa: E402  # after the skip

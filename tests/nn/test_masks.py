@@ -6,7 +6,7 @@ import pytest
 
 from tinygrad_tf import Tensor, grad, ops
 from tinygrad_tf.nn import Dropout, MultiHeadAttention
-from tinygrad_tf.nn.decoder_block import CrossAttention
+from tinygrad_tf.nn.cross_attention import CrossAttention
 from tinygrad_tf.nn.masks import (
     Mask,
     causal_mask,

@@ -11,9 +11,9 @@ from tinygrad_tf.engine import ops
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.sequence_config import EncoderConfig
-from tinygrad_tf.models.stacks import EncoderStack, SequenceModel
+from tinygrad_tf.models.stacks import EncoderStack
 from tinygrad_tf.nn.layers import Dropout, LayerNorm, Linear
-from tinygrad_tf.nn.module import Parameter
+from tinygrad_tf.nn.module import Module, Parameter
 
 __all__ = [
     "Classifier",
@@ -30,7 +30,7 @@ Array = npt.NDArray[Any]
 IGNORE = -1
 
 
-class Encoder(SequenceModel):
+class Encoder(Module):
     """Token ids (B, S), or dense vectors (B, S, F), -> one vector for each, (B, S, C).
 
     With pooling="cls" a CLS token is put before each source, and S grows by 1.

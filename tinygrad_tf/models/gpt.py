@@ -161,14 +161,6 @@ class GPT(Module):
         )
         return np.concatenate([ids, *(step[:, None] for step in steps)], axis=1)
 
-    def astype(self, dtype: Any) -> GPT:
-        """Change every parameter to another dtype, in place; float64 is for checking gradients."""
-        for parameter in self.parameters():
-            parameter.data = parameter.data.astype(dtype)
-            parameter.node = None
-            parameter.requires_grad = True
-        return self
-
     def file_tensors(self) -> dict[str, Array]:
         """The arrays to write to a file: in GPT-2's layout where this is a GPT-2."""
         return file_tensors(self)

@@ -11,16 +11,17 @@ from tinygrad_tf.engine import ops
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.sequence_config import Seq2SeqConfig
-from tinygrad_tf.models.stacks import DecoderCache, DecoderStack, EncoderStack, SequenceModel
+from tinygrad_tf.models.stacks import DecoderCache, DecoderStack, EncoderStack
 from tinygrad_tf.models.targets import teacher_forcing
 from tinygrad_tf.nn.layers import Dropout, Linear
+from tinygrad_tf.nn.module import Module
 
 __all__ = ["Seq2SeqConfig", "Transformer"]
 
 Array = npt.NDArray[Any]
 
 
-class Transformer(SequenceModel):
+class Transformer(Module):
     """Source (B, S) and target (B, T) ids -> logits (B, T, V): encoder, decoder, output layer.
 
     The source may be dense vectors (B, S, F) instead (`src_features`): sounds, for example. Its

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,8 @@ from tinygrad_tf.engine import ops
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.sequence_config import SequenceConfig
-from tinygrad_tf.nn.decoder_block import DecoderLayerCache, TransformerBlock
+from tinygrad_tf.nn.block import Block
+from tinygrad_tf.nn.cross_attention import DecoderLayerCache
 from tinygrad_tf.nn.hooks import tap
 from tinygrad_tf.nn.layers import Dropout, Embedding, LayerNorm, Linear
 from tinygrad_tf.nn.masks import Mask, length_mask, padding_mask, target_mask
@@ -119,7 +120,7 @@ class Stack(Module):
         # Without a norm on the sums, their variance grows with the number of parts: as in GPT-2.
         parts = (3 if cross else 2) * n_layers if config.norm == "pre" else 1
         self.h = [
-            TransformerBlock(
+            Block(
                 config.d_model,
                 config.n_heads,
                 config.feed_forward_width,
@@ -220,15 +221,3 @@ class DecoderStack(Stack):
     def new_cache(self, memory: Tensor, memory_mask: Mask, capacity: int) -> DecoderCache:
         """A cache for `capacity` positions of each row of the memory."""
         return DecoderCache([block.new_cache(memory, capacity) for block in self.h], memory_mask)
-
-
-class SequenceModel(Module):
-    """What every model of stacks can do: change its dtype."""
-
-    def astype(self, dtype: Any) -> Self:
-        """Change every parameter to another dtype, in place; float64 is for checking gradients."""
-        for parameter in self.parameters():
-            parameter.data = parameter.data.astype(dtype)
-            parameter.node = None
-            parameter.requires_grad = True
-        return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -132,6 +132,14 @@ class Module:
     def eval(self) -> Module:
         """Switch dropout off, here and below."""
         return self.train(False)
+
+    def astype(self, dtype: Any) -> Self:
+        """Change every parameter to another dtype, in place; float64 is for checking gradients."""
+        for parameter in self.parameters():
+            parameter.data = parameter.data.astype(dtype)
+            parameter.node = None
+            parameter.requires_grad = True
+        return self
 
     def zero_grad(self) -> None:
         """Forget the gradients that `backward()` collected."""

@@ -10,7 +10,8 @@ import pytest
 from tinygrad_tf import Tensor, no_grad, ops
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.nn import Dropout, MultiHeadAttention, record
-from tinygrad_tf.nn.decoder_block import CrossAttention, TransformerBlock
+from tinygrad_tf.nn.block import Block
+from tinygrad_tf.nn.cross_attention import CrossAttention
 from tinygrad_tf.nn.masks import causal_mask, padding_mask
 
 Array = npt.NDArray[Any]
@@ -19,11 +20,11 @@ X = np.random.default_rng(0).standard_normal((B, T, C)).astype(np.float32)
 MEMORY = np.random.default_rng(1).standard_normal((B, S, C)).astype(np.float32)
 
 
-def block(**options: Any) -> TransformerBlock:
+def block(**options: Any) -> Block:
     """A block whose every parameter, biases too, is random and matters."""
     rng = np.random.default_rng(2)
     own: dict[str, Any] = {"dropout": Dropout(0.0, rng), "rng": rng, "std": 0.4, "proj_std": 0.4}
-    made = TransformerBlock(C, H, F, **(own | options))
+    made = Block(C, H, F, **({"norm": "post"} | own | options))
     for p in made.parameters():
         p.data += 0.2 * rng.standard_normal(p.shape, np.float32)
     return made
