@@ -8,15 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.console import has_colour, has_glyphs, print_json, print_picture, say, write_text
-from cli.options import NATURAL, POSITIVE_INT, GroupedCommand, Number, RunPath, option
+from cli.console import has_colour, has_glyphs, print_json, print_picture, say
+from cli.decoding import (
+    BEAM_OPTIONS,
+    OUTPUT,
+    WITH_BEAM,
+    attention_options,
+    check_save,
+    print_written,
+    require_with,
+    written_json,
+)
+from cli.options import GroupedCommand, RunPath, option
+from cli.sentences import WEIGHTS
 from tinygrad_tf.errors import InputError
 
 if TYPE_CHECKING:
     from tinygrad_tf.audio import Wave
-    from tinygrad_tf.tasks.transcriber import Listening, Transcriber, Transcript
+    from tinygrad_tf.tasks.transcriber import Listening, Transcriber
+    from tinygrad_tf.tasks.written import Written
 
-SOUND, SEARCH, ATTENTION, OUTPUT = "Sound", "Search", "Attention", "Output"
 TOGETHER = 16  # sounds that are transcribed at a time
 SAVED_COLUMNS = 110
 
@@ -31,23 +42,9 @@ EXAMPLES = (
 OPTIONS: list[click.Parameter] = [
     click.Argument(["run"], type=RunPath()),
     click.Argument(["wavs"], metavar="WAV...", nargs=-1, required=True),
-    option("--weights", group=SOUND, type=click.Choice(["best", "last"]), default="best",
-           show_default=True, help="The best checkpoint by validation, or the last."),
-    option("--beam", group=SEARCH, type=POSITIVE_INT, metavar="N",
-           help="Keep the N likeliest beginnings.  [default: 1, greedy]"),
-    option("--n-best", group=SEARCH, type=POSITIVE_INT, metavar="N",
-           help="Print the N best of the beam, with scores.  [default: 1]"),
-    option("--length-penalty", group=SEARCH, type=Number(min=0, max=10),
-           help="How much longer texts are favoured; 0 for not.  [default: 0.6]"),
-    option("--attention", group=ATTENTION, is_flag=True,
-           help="Show the sound, and which parts of it each word listened to."),
-    option("--layer", group=ATTENTION, type=NATURAL,
-           help="Decoder layer, from 0.  [default: the last]"),
-    option("--head", group=ATTENTION, type=NATURAL,
-           help="Head, from 0.  [default: the mean of all]"),
-    option("--save", group=OUTPUT, type=click.Path(path_type=Path),
-           help="Save the attention as .svg, .html or .txt."),
-    option("--force", group=OUTPUT, is_flag=True, help="Overwrite the saved file."),
+    WEIGHTS,
+    *BEAM_OPTIONS,
+    *attention_options("Show the sound, and which parts of it each word listened to."),
     option("--json", group=OUTPUT, is_flag=True, help="One object a file."),
     option("--quiet", "-q", group=OUTPUT, is_flag=True, help="Only the transcripts."),
 ]
@@ -72,16 +69,9 @@ def command(
     **search: Any,
 ) -> None:
     """Write down what is said in each WAV; - is stdin. Of several, each after its name."""
-    for name in ("n_best", "length_penalty"):
-        if search[name] is not None and search["beam"] is None:
-            raise click.UsageError(f"--{name.replace('_', '-')} is for --beam", ctx)
+    require_with(ctx, search, "beam", WITH_BEAM)
     attention = attention or save is not None or layer is not None or head is not None
-    if save is not None:
-        from cli.pictures.export import check_target
-
-        check_target(save, force=force)
-        if len(wavs) != 1:
-            raise InputError("--save is for the attention of one sound", "give one WAV")
+    check_save(save, wavs, force=force, what="sound WAV")
     from tinygrad_tf.tasks.transcriber import Transcriber
 
     transcriber = Transcriber.load(run, weights)
@@ -97,7 +87,9 @@ def command(
             if json:
                 print_json(_record(name, wave, found, look))
                 continue
-            _print(found, name if len(wavs) > 1 else None, scores=search["n_best"] is not None)
+            print_written(
+                found, name if len(wavs) > 1 else None, scores=search["n_best"] is not None
+            )
             if look is not None:
                 _show(look, name, save, force=force, quiet=quiet)
 
@@ -118,7 +110,7 @@ def _search(
     names: Sequence[str],
     waves: Sequence["Wave"],
     search: dict[str, Any],
-) -> Iterator[list["Transcript"]]:
+) -> Iterator[list["Written"]]:
     """What is found for each sound, the best first."""
     called = ["stdin" if name == "-" else name for name in names]
     sounds = [transcriber.hear(wave, name) for wave, name in zip(waves, called, strict=True)]
@@ -126,14 +118,6 @@ def _search(
         return ([one] for one in transcriber.transcribe(sounds))
     given = {name: value for name, value in search.items() if value is not None}
     return iter(transcriber.beam(sounds, **given))
-
-
-def _print(found: list["Transcript"], name: str | None, *, scores: bool) -> None:
-    """The transcripts, one a line, with what they are of and how likely where that is asked."""
-    for one in found:
-        told = [] if name is None else [name]
-        told += [f"{one.score:.4f}"] if scores else []
-        write_text("\t".join([*told, one.text]) + "\n")
 
 
 def _show(look: "Listening", name: str, save: Path | None, *, force: bool, quiet: bool) -> None:
@@ -152,13 +136,10 @@ def _show(look: "Listening", name: str, save: Path | None, *, force: bool, quiet
 
 
 def _record(
-    name: str, wave: "Wave", found: list["Transcript"], look: "Listening | None"
+    name: str, wave: "Wave", found: list["Written"], look: "Listening | None"
 ) -> dict[str, Any]:
     """A sound and what was heard in it."""
-    told = [
-        {"text": h.text, "log_prob": h.log_prob, "score": h.score, "finished": h.finished}
-        for h in found
-    ]
+    told = written_json(found)
     record: dict[str, Any] = {
         "file": name, "seconds": wave.seconds, "rate": wave.rate, **told[0], "transcripts": told
     }  # fmt: skip

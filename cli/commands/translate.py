@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.console import has_colour, has_glyphs, print_json, print_picture, say, write_text
+from cli.console import has_colour, has_glyphs, print_json, print_picture, say
+from cli.decoding import (
+    BEAM_OPTIONS,
+    OUTPUT,
+    WITH_BEAM,
+    attention_options,
+    check_save,
+    print_written,
+    require_with,
+    written_json,
+)
 from cli.options import (
     NATURAL,
     POSITIVE,
@@ -18,14 +28,14 @@ from cli.options import (
     option,
 )
 from cli.sentences import UNKNOWN, WEIGHTS, sentences_of
-from tinygrad_tf.errors import InputError
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from tinygrad_tf.tasks.translator import CrossAttention, Translation, Translator
+    from tinygrad_tf.tasks.translator import CrossAttention, Translator
+    from tinygrad_tf.tasks.written import Written
 
-SEARCH, SAMPLING, ATTENTION, OUTPUT = "Search", "Sampling", "Attention", "Options"
+SAMPLING = "Sampling"
 TOGETHER = 64  # sentences that are translated at a time
 
 EXAMPLES = (
@@ -38,12 +48,7 @@ EXAMPLES = (
 OPTIONS: list[click.Parameter] = [
     click.Argument(["run"], type=RunPath()),
     click.Argument(["texts"], metavar="[TEXT]...", nargs=-1),
-    option("--beam", group=SEARCH, type=POSITIVE_INT, metavar="N",
-           help="Keep the N likeliest beginnings.  [default: 1, greedy]"),
-    option("--n-best", group=SEARCH, type=POSITIVE_INT, metavar="N",
-           help="Print the N best of the beam, with scores.  [default: 1]"),
-    option("--length-penalty", group=SEARCH, type=Number(min=0, max=10),
-           help="How much longer texts are favoured; 0 for not.  [default: 0.6]"),
+    *BEAM_OPTIONS,
     option("--sample", group=SAMPLING, is_flag=True, help="Draw tokens by their probability."),
     option("--temperature", "-t", group=SAMPLING, type=POSITIVE,
            help="Below 1 likelier, above 1 wilder.  [default: 1]"),
@@ -53,15 +58,7 @@ OPTIONS: list[click.Parameter] = [
            help="Draw among the likeliest tokens that make up this probability."),
     option("--seed", group=SAMPLING, type=NATURAL,
            help="Seed of the draws.  [default: a new one]"),
-    option("--attention", group=ATTENTION, is_flag=True,
-           help="Show which source words each target word looked at."),
-    option("--layer", group=ATTENTION, type=NATURAL,
-           help="Decoder layer, from 0.  [default: the last]"),
-    option("--head", group=ATTENTION, type=NATURAL,
-           help="Head, from 0.  [default: the mean of all]"),
-    option("--save", group=OUTPUT, type=click.Path(path_type=Path),
-           help="Save the attention as .svg, .html or .txt."),
-    option("--force", group=OUTPUT, is_flag=True, help="Overwrite the saved file."),
+    *attention_options("Show which source words each target word looked at."),
     WEIGHTS,
     UNKNOWN,
     option("--json", group=OUTPUT, is_flag=True, help="One object a sentence."),
@@ -69,7 +66,6 @@ OPTIONS: list[click.Parameter] = [
 ]
 # fmt: on
 
-WITH_BEAM = ("n_best", "length_penalty")
 WITH_SAMPLE = ("temperature", "top_k", "top_p", "seed")
 
 
@@ -94,12 +90,7 @@ def command(
     """Translate each TEXT with the model of RUN; without any, each line of stdin."""
     _check(ctx, search)
     attention = attention or save is not None or layer is not None or head is not None
-    if save is not None:
-        from cli.pictures.export import check_target
-
-        check_target(save, force=force)
-        if len(texts) != 1:
-            raise InputError("--save is for the attention of one sentence", "give one TEXT")
+    check_save(save, texts, force=force, what="sentence TEXT")
     from tinygrad_tf.tasks.translator import Translator
 
     translator = Translator.load(run, weights, unknown)
@@ -114,7 +105,7 @@ def command(
             if json:
                 print_json(_record(text, found, look))
             else:
-                _print(found, scores=search["n_best"] is not None)
+                print_written(found, scores=search["n_best"] is not None)
             if look is not None and not json and not quiet:
                 heads = "mean of all heads" if look.head is None else f"head {look.head}"
                 say(f"attention of decoder layer {look.layer}, {heads}: rows written, columns read")
@@ -130,16 +121,13 @@ def _check(ctx: click.Context, search: dict[str, Any]) -> None:
     """Raise UsageError for options that say nothing together."""
     if search["sample"] and search["beam"] is not None:
         raise click.UsageError("--sample and --beam cannot go together", ctx)
-    for needed, names in (("beam", WITH_BEAM), ("sample", WITH_SAMPLE)):
-        for name in names:
-            if search[name] is not None and not search[needed]:
-                option_name = name.replace("_", "-")
-                raise click.UsageError(f"--{option_name} is for --{needed}", ctx)
+    require_with(ctx, search, "beam", WITH_BEAM)
+    require_with(ctx, search, "sample", WITH_SAMPLE)
 
 
 def _search(
     translator: "Translator", texts: list[str], search: dict[str, Any]
-) -> list[list["Translation"]]:
+) -> list[list["Written"]]:
     """What is found for each sentence, the best first."""
     if search["sample"]:
         given = {n: search[n] for n in WITH_SAMPLE if search[n] is not None}
@@ -150,18 +138,9 @@ def _search(
     return translator.beam(texts, beam=search["beam"], **given)
 
 
-def _print(found: list["Translation"], *, scores: bool) -> None:
-    """The translations, one a line, with their scores before them where these are asked for."""
-    for one in found:
-        write_text((f"{one.score:.4f}\t" if scores else "") + one.text + "\n")
-
-
-def _record(text: str, found: list["Translation"], look: "CrossAttention | None") -> dict[str, Any]:
+def _record(text: str, found: list["Written"], look: "CrossAttention | None") -> dict[str, Any]:
     """A sentence and what became of it."""
-    told = [
-        {"text": h.text, "log_prob": h.log_prob, "score": h.score, "finished": h.finished}
-        for h in found
-    ]
+    told = written_json(found)
     record: dict[str, Any] = {"source": text, **told[0], "translations": told}
     if look is not None:
         record["attention"] = {

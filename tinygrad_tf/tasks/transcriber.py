@@ -20,29 +20,16 @@ from tinygrad_tf.audio import (
     resample,
     stack_frames,
 )
-from tinygrad_tf.engine.graph import no_grad
-from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.decoding import LENGTH_PENALTY, Hypothesis, beam_search, greedy
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
-from tinygrad_tf.nn.hooks import record
 from tinygrad_tf.tasks.examples import Sequences
 from tinygrad_tf.tasks.hearing import Vectors, hear, seconds_of_vector
 from tinygrad_tf.tasks.sides import PAD, Side
 from tinygrad_tf.tasks.speech import SpeechTask, features_of, most_words, words_of
 from tinygrad_tf.tasks.task import OpenedRun
+from tinygrad_tf.tasks.written import Written, cross_attention
 
 Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Transcript:
-    """What was heard, its ln probability in nats, and its score; see Hypothesis."""
-
-    text: str
-    log_prob: float
-    score: float
-    finished: bool
-    tokens: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -83,7 +70,7 @@ class Transcriber:
         """The vectors (T, F) of a sound; InputError where it is too short, too long, or silent."""
         return hear(wave, name, self.features, self.model.config.max_length)
 
-    def transcribe(self, sounds: Sequence[Vectors]) -> list[Transcript]:
+    def transcribe(self, sounds: Sequence[Vectors]) -> list[Written]:
         """The likeliest word at every step, for each of some sounds that were heard."""
         source, lengths, limit = self._source(sounds)
         return [self._of(h) for h in greedy(self.model, source, limit, src_lengths=lengths)]
@@ -95,7 +82,7 @@ class Transcriber:
         beam: int = 4,
         n_best: int = 1,
         length_penalty: float = LENGTH_PENALTY,
-    ) -> list[list[Transcript]]:
+    ) -> list[list[Written]]:
         """The `n_best` of a beam search for each sound, the best first."""
         source, lengths, limit = self._source(sounds)
         found = beam_search(
@@ -112,27 +99,20 @@ class Transcriber:
     def listening(
         self,
         wave: Wave,
-        transcript: Transcript,
+        transcript: Written,
         *,
         layer: int | None = None,
         head: int | None = None,
     ) -> Listening:
         """The sound and the cross-attention behind a transcript of it.
 
-        By default the attention of the last decoder layer, its heads averaged. Layers and heads
-        count from 0; raises InputError where there is no such one.
+        See `cross_attention` for which layer and head.
         """
-        config, mfcc = self.model.config, self.features.mfcc
-        layer = config.n_decoder_layers - 1 if layer is None else layer
-        _require_one_of("layer", layer, config.n_decoder_layers)
-        if head is not None:
-            _require_one_of("head", head, config.n_heads)
-        written = [*transcript.tokens, *([config.end_id] if transcript.finished else [])]
-        given = np.array([[config.start_id, *written[:-1]]])
+        mfcc = self.features.mfcc
         source, lengths, _ = self._source([self.hear(wave)])
-        with no_grad(), record() as values:
-            self.model.forward(source, given, lengths)
-        heads = values[f"decoder.{layer}.cross_attn.hook_pattern"].data[0]  # (H, n_words, T)
+        weights, _ = cross_attention(
+            self.model, transcript, source, lengths, layer=layer, head=head
+        )
         power = mel_power(resample(wave.samples, wave.rate, mfcc.rate), mfcc)
         stacked = stack_frames(power, self.features.stack)  # (T, stack * n_mels)
         loudness = power_to_db(stacked.reshape(len(stacked), -1, mfcc.n_mels).mean(axis=1))
@@ -142,8 +122,8 @@ class Transcriber:
             seconds_of_vector(self.features),
             tuple(map(float, middles)),
             loudness.T - loudness.max(),
-            tuple(self.words.token_text(token) for token in written),
-            heads.mean(axis=0) if head is None else heads[head],
+            tuple(map(self.words.token_text, transcript.steps(self.model.config.end_id))),
+            weights,
         )
 
     def _source(self, sounds: Sequence[Vectors]) -> tuple[Array, Array, int]:
@@ -152,10 +132,5 @@ class Transcriber:
         source = sequences.padded(np.arange(len(sounds)))
         return source, sequences.lengths, most_words(source.shape[1], self.model.config)
 
-    def _of(self, h: Hypothesis) -> Transcript:
-        return Transcript(self.words.decode(h.tokens), h.log_prob, h.score, h.finished, h.tokens)
-
-
-def _require_one_of(what: str, number: int, count: int) -> None:
-    if not 0 <= number < count:
-        raise InputError(f"there is no {what} {number}", f"give one from 0 to {count - 1}")
+    def _of(self, h: Hypothesis) -> Written:
+        return Written.of(h, self.words)

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tinygrad_tf.engine.graph import no_grad
-from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.decoding import (
     LENGTH_PENALTY,
     Hypothesis,
@@ -21,22 +19,11 @@ from tinygrad_tf.models.decoding import (
 )
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
 from tinygrad_tf.models.targets import pad_sequences
-from tinygrad_tf.nn.hooks import record
 from tinygrad_tf.tasks.sides import PAD, Ids
 from tinygrad_tf.tasks.task import OpenedRun
 from tinygrad_tf.tasks.translation import Languages, TranslationTask
+from tinygrad_tf.tasks.written import Written, cross_attention
 from tinygrad_tf.text.tokenizers import Unknown
-
-
-@dataclass(frozen=True)
-class Translation:
-    """A text in the target language, its ln probability in nats, and its score; see Hypothesis."""
-
-    text: str
-    log_prob: float
-    score: float
-    finished: bool
-    tokens: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -76,7 +63,7 @@ class Translator:
         model.load_tensors(run.weights(weights))
         return cls(model, Languages.from_files(run.files), unknown)
 
-    def translate(self, texts: Sequence[str]) -> list[Translation]:
+    def translate(self, texts: Sequence[str]) -> list[Written]:
         """The likeliest token at every step. Raises InputError for a text it cannot read."""
         return [self._of(h) for h in greedy(self.model, self._sources(texts))]
 
@@ -87,7 +74,7 @@ class Translator:
         beam: int = 4,
         n_best: int = 1,
         length_penalty: float = LENGTH_PENALTY,
-    ) -> list[list[Translation]]:
+    ) -> list[list[Written]]:
         """The `n_best` of a beam search for each text, the best first."""
         found = beam_search(
             self.model,
@@ -106,7 +93,7 @@ class Translator:
         top_k: int | None = None,
         top_p: float | None = None,
         seed: int | None = None,
-    ) -> list[Translation]:
+    ) -> list[Written]:
         """One drawn translation of each text; options as in `decoding.sample`."""
         found = sample(
             self.model,
@@ -121,32 +108,22 @@ class Translator:
     def attention(
         self,
         text: str,
-        translation: Translation,
+        translation: Written,
         *,
         layer: int | None = None,
         head: int | None = None,
     ) -> CrossAttention:
         """The cross-attention behind a translation, (n_tgt, n_src).
 
-        By default that of the last decoder layer, which decides what is written, its heads
-        averaged. Layers and heads count from 0; raises InputError where there is no such one.
+        See `cross_attention` for which layer and head.
         """
-        config = self.model.config
-        layer = config.n_decoder_layers - 1 if layer is None else layer
-        _require_one_of("layer", layer, config.n_decoder_layers)
-        if head is not None:
-            _require_one_of("head", head, config.n_heads)
         source = self._sources([text])
-        written = [*translation.tokens, *([config.end_id] if translation.finished else [])]
-        given = np.array([[config.start_id, *written[:-1]]])
-        with no_grad(), record() as values:
-            self.model.forward(source, given)
-        heads = values[f"decoder.{layer}.cross_attn.hook_pattern"].data[0]  # (H, T, S)
+        weights, layer = cross_attention(self.model, translation, source, layer=layer, head=head)
         left, right = self.languages.source, self.languages.target
         return CrossAttention(
             tuple(left.token_text(int(i)) for i in source[0]),
-            tuple(right.token_text(i) for i in written),
-            heads.mean(axis=0) if head is None else heads[head],
+            tuple(right.token_text(i) for i in translation.steps(self.model.config.end_id)),
+            weights,
             layer,
             head,
         )
@@ -156,11 +133,5 @@ class Translator:
         encode = self.languages.source.encode
         return pad_sequences([encode(text, longest, self.unknown) for text in texts], PAD)
 
-    def _of(self, h: Hypothesis) -> Translation:
-        text = self.languages.target.decode(h.tokens)
-        return Translation(text, h.log_prob, h.score, h.finished, h.tokens)
-
-
-def _require_one_of(what: str, number: int, count: int) -> None:
-    if not 0 <= number < count:
-        raise InputError(f"there is no {what} {number}", f"give one from 0 to {count - 1}")
+    def _of(self, h: Hypothesis) -> Written:
+        return Written.of(h, self.languages.target)

@@ -1,0 +1,76 @@
+"""What `tt translate` and `tt transcribe` share: how to search, and where the model looked."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.console import write_text
+from cli.options import NATURAL, POSITIVE_INT, Number, option
+from tinygrad_tf.errors import InputError
+
+if TYPE_CHECKING:
+    from tinygrad_tf.tasks.written import Written
+
+SEARCH, ATTENTION, OUTPUT = "Search", "Attention", "Output"
+WITH_BEAM = ("n_best", "length_penalty")
+
+# fmt: off
+BEAM_OPTIONS: list[click.Parameter] = [
+    option("--beam", group=SEARCH, type=POSITIVE_INT, metavar="N",
+           help="Keep the N likeliest beginnings.  [default: 1, greedy]"),
+    option("--n-best", group=SEARCH, type=POSITIVE_INT, metavar="N",
+           help="Print the N best of the beam, with scores.  [default: 1]"),
+    option("--length-penalty", group=SEARCH, type=Number(min=0, max=10),
+           help="How much longer texts are favoured; 0 for not.  [default: 0.6]"),
+]
+
+
+def attention_options(what: str) -> list[click.Parameter]:
+    """--attention, which shows `what`, and which of it, and where to save it."""
+    return [
+        option("--attention", group=ATTENTION, is_flag=True, help=what),
+        option("--layer", group=ATTENTION, type=NATURAL,
+               help="Decoder layer, from 0.  [default: the last]"),
+        option("--head", group=ATTENTION, type=NATURAL,
+               help="Head, from 0.  [default: the mean of all]"),
+        option("--save", group=OUTPUT, type=click.Path(path_type=Path),
+               help="Save the attention as .svg, .html or .txt."),
+        option("--force", group=OUTPUT, is_flag=True, help="Overwrite the saved file."),
+    ]
+# fmt: on
+
+
+def require_with(ctx: click.Context, search: dict[str, Any], needed: str, names: Any) -> None:
+    """Raise UsageError for options that say nothing without another."""
+    for name in names:
+        if search[name] is not None and not search[needed]:
+            raise click.UsageError(f"--{name.replace('_', '-')} is for --{needed}", ctx)
+
+
+def check_save(save: Path | None, given: Sequence[str], *, force: bool, what: str) -> None:
+    """Raise InputError where the attention cannot be saved, or is that of several."""
+    if save is not None:
+        from cli.pictures.export import check_target
+
+        check_target(save, force=force)
+        if len(given) != 1:
+            sort, name = what.split()
+            raise InputError(f"--save is for the attention of one {sort}", f"give one {name}")
+
+
+def print_written(found: Sequence["Written"], name: str | None = None, *, scores: bool) -> None:
+    """What was written, one a line, after what it is of and how likely where that is asked."""
+    for one in found:
+        told = [] if name is None else [name]
+        told += [f"{one.score:.4f}"] if scores else []
+        write_text("\t".join([*told, one.text]) + "\n")
+
+
+def written_json(found: Sequence["Written"]) -> list[dict[str, Any]]:
+    """What was written, each as an object."""
+    return [
+        {"text": h.text, "log_prob": h.log_prob, "score": h.score, "finished": h.finished}
+        for h in found
+    ]
