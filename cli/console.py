@@ -134,9 +134,16 @@ def rich_console(stream: TextIO) -> "Console":
 
     # rich takes every dumb terminal to be 80 columns wide, unless it is told both sizes.
     columns = os.environ.get("COLUMNS", "")
-    size = {"width": int(columns), "height": 25} if columns.isdecimal() and int(columns) else {}
-    plain = {"markup": False, "highlight": False, "emoji": False, "soft_wrap": True}
-    return Console(file=stream, **plain, **size)  # type: ignore[arg-type]
+    told = columns.isdecimal() and int(columns) > 0
+    return Console(
+        file=stream,
+        width=int(columns) if told else None,
+        height=25 if told else None,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        soft_wrap=True,
+    )
 
 
 def print_picture(picture: "RenderableType") -> None:

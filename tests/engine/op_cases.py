@@ -50,7 +50,7 @@ def call_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 
 
 def call_scatter(g: Tensor, index: Any, shape: Any) -> Tensor:
-    return rules.scatter(g, index=index, shape=shape)  # type: ignore[no-any-return]
+    return rules.scatter(g, index=index, shape=shape)
 
 
 def torch_linear(torch: Any, x: Any, weight: Any, bias: Any = 0.0) -> Any:

@@ -356,7 +356,7 @@ def test_named_tuples_ordered_dicts_and_none_keep_their_kind() -> None:
     close(g.a, V)
     close(g.b["c"], X)
     with pytest.raises(TypeError, match="give one number"):
-        jacobian(smooth, (0, 1))  # type: ignore[arg-type]
+        jacobian(smooth, (0, 1))
 
 
 def test_two_threads_substitute_in_turn() -> None:

@@ -364,8 +364,8 @@ def test_einsum_is_numpys() -> None:
         ("->", np.array(2.0)),
         ("...,...", a, c),
     ):
-        ours = ops.einsum(subscripts, *operands)  # type: ignore[arg-type]
-        theirs = np.einsum(subscripts, *operands)  # type: ignore[call-overload]
+        ours = ops.einsum(subscripts, *operands)
+        theirs = np.einsum(subscripts, *operands)
         assert ours.shape == np.shape(theirs)
         np.testing.assert_allclose(ours.data, theirs, rtol=1e-13, atol=1e-15)
     # The diagonal is chosen: what stands beside it does not matter, be it infinite.

@@ -140,19 +140,16 @@ def test_unguarded_is_for_loops_that_know_what_they_do() -> None:
         lambda x, places: ops.embedding(x, places),
         lambda x, places: ops.cross_entropy(x, places),
         lambda x, places: ops.take_along_axis(x, places[:, None], 1),
-        lambda x, places: x[places > 0],
     ],
 )
 def test_indices_and_targets_are_watched_too(use: Any) -> None:
     places = np.array([0, 2, 1])
     x = Tensor(np.arange(9.0).reshape(3, 3), requires_grad=True)
     loss = use(x, places).sum()
-    expected = grad(use(x, places.copy()).sum(), x)
-    places[:] = places[::-1].copy()
-    try:
-        assert np.array_equal(grad(loss, x), expected)  # a copy was recorded
-    except MutationError:
-        assert not np.array_equal(grad(use(x, places).sum(), x), expected) or places[1] == 2
+    places[0] = 1
+    with pytest.raises(MutationError, match="changed in place"):
+        loss.backward()
+    assert x.grad is None
 
 
 def test_a_list_of_places_is_copied() -> None:

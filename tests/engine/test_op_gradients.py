@@ -212,7 +212,7 @@ def test_fused_equals_composite(case: Case, data: Any, seed: int) -> None:
         filled = list(node.inputs)
         for place, x in zip(places, xs, strict=True):
             filled[place] = x
-        return case.record.composite(*filled, **node.params)  # type: ignore[union-attr]
+        return case.record.composite(*filled, **node.params)
 
     value, gradients = first_order(f, inputs, up)
     plain_value, plain_gradients = first_order(composite, inputs, up)
@@ -240,7 +240,7 @@ def test_equals_pytorch(case: Case, dtype: Any, tolerance: float, data: Any, see
     ours = [value, *gradients, *second_order(f, inputs, up, along)]
 
     theirs = [torch.tensor(x, requires_grad=True) for x in [*inputs, up]]
-    y = case.torch(torch, *theirs[:-1], **options)  # type: ignore[misc]
+    y = case.torch(torch, *theirs[:-1], **options)
     first = torch.autograd.grad(
         y, theirs[:-1], theirs[-1], create_graph=True, materialize_grads=True
     )

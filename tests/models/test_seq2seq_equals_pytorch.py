@@ -49,7 +49,7 @@ def shaken(model: Any, dtype: Any) -> Any:
 
 def make(dtype: Any, **options: Any) -> Transformer:
     fields = {"src_vocab_size": 9, "tgt_vocab_size": 9} | SMALL | options
-    return shaken(Transformer(Seq2SeqConfig(**fields)), dtype)  # type: ignore[no-any-return]
+    return shaken(Transformer(Seq2SeqConfig(**fields)), dtype)
 
 
 def close(ours: Any, theirs: Any, tolerance: float, name: str = "") -> None:
@@ -63,7 +63,7 @@ def close(ours: Any, theirs: Any, tolerance: float, name: str = "") -> None:
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-4), (np.float64, 1e-9)])
 def test_logits_loss_and_every_gradient(variant: str, dtype: Any, tolerance: float) -> None:
     model = make(dtype, **VARIANTS[variant])
-    w = weights_of(model)  # type: ignore[arg-type]
+    w = weights_of(model)
     src, lengths = SRC, None
     if model.config.src_features:
         src = np.random.default_rng(5).standard_normal((3, 5, 5)).astype(dtype)
@@ -84,7 +84,7 @@ def test_logits_loss_and_every_gradient(variant: str, dtype: Any, tolerance: flo
 
 def test_second_derivatives_of_the_whole_model() -> None:
     model = make(np.float64, **VARIANTS["pre"] | {"n_encoder_layers": 1, "n_decoder_layers": 1})
-    w = weights_of(model)  # type: ignore[arg-type]
+    w = weights_of(model)
     given, labels = teacher_forcing(TGT, model.config)
     own = model.named_parameters()
     first = grad(model.loss(SRC, TGT), own, create_graph=True)

@@ -12,7 +12,7 @@ VOCABULARIES = {"src_vocab_size": 9, "tgt_vocab_size": 7}
 
 
 def test_round_trip() -> None:
-    config = Seq2SeqConfig(**VOCABULARIES, d_k=3, d_v=5, norm="pre", label_smoothing=0.1)  # type: ignore[arg-type]
+    config = Seq2SeqConfig(**VOCABULARIES, d_k=3, d_v=5, norm="pre", label_smoothing=0.1)
     assert Seq2SeqConfig.from_dict(config.as_dict()) == config
     other = EncoderConfig(vocab_size=9, pooling="cls", cls_id=1, n_outputs=4)
     assert EncoderConfig.from_dict(other.as_dict()) == other
@@ -91,7 +91,7 @@ def test_the_papers_layers_have_their_number_of_parameters() -> None:
     """One of each kind at width 512, counted from the shapes of section 3."""
     base = {"d_model": 512, "n_heads": 8, "n_encoder_layers": 1, "n_decoder_layers": 1}
     shared = {"share_embeddings": True, "tie_output": True, "tgt_vocab_size": 10}
-    model = Transformer(Seq2SeqConfig(src_vocab_size=10, **base, **shared))  # type: ignore[arg-type]
+    model = Transformer(Seq2SeqConfig(src_vocab_size=10, **base, **shared))
     attention, feed, norm = 4 * 512 * 512 + 512, 2_099_712, 2 * 512
     encoder, decoder = attention + feed + 2 * norm, 2 * attention + feed + 3 * norm
     assert model.parameter_count() == encoder + decoder + 10 * 512
@@ -99,7 +99,7 @@ def test_the_papers_layers_have_their_number_of_parameters() -> None:
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_weights_go_from_one_model_to_another(norm: str) -> None:
-    config = Seq2SeqConfig(**VOCABULARIES, d_model=8, n_heads=2, norm=norm)  # type: ignore[arg-type]
+    config = Seq2SeqConfig(**VOCABULARIES, d_model=8, n_heads=2, norm=norm)
     one, other = Transformer(config, seed=1), Transformer(config, seed=2)
     src, tgt = [[3, 4, 5]], [[1, 4]]
     assert (one(src, tgt).data != other(src, tgt).data).any()
