@@ -11,7 +11,7 @@ from cli.options import NATURAL, POSITIVE_INT, Number, option
 from tinygrad_tf.errors import InputError
 
 if TYPE_CHECKING:
-    from tinygrad_tf.tasks.written import Written
+    from tinygrad_tf.tasks.decoded_text import DecodedText
 
 SEARCH, ATTENTION, OUTPUT = "Search", "Attention", "Output"
 WITH_BEAM = ("n_best", "length_penalty")
@@ -60,7 +60,7 @@ def check_save(save: Path | None, given: Sequence[str], *, force: bool, what: st
             raise InputError(f"--save is for the attention of one {sort}", f"give one {name}")
 
 
-def print_written(found: Sequence["Written"], name: str | None = None, *, scores: bool) -> None:
+def print_written(found: Sequence["DecodedText"], name: str | None = None, *, scores: bool) -> None:
     """What was written, one a line, after what it is of and how likely where that is asked."""
     for one in found:
         told = [] if name is None else [name]
@@ -68,7 +68,7 @@ def print_written(found: Sequence["Written"], name: str | None = None, *, scores
         write_text("\t".join([*told, one.text]) + "\n")
 
 
-def written_json(found: Sequence["Written"]) -> list[dict[str, Any]]:
+def written_json(found: Sequence["DecodedText"]) -> list[dict[str, Any]]:
     """What was written, each as an object."""
     return [
         {"text": h.text, "log_prob": h.log_prob, "score": h.score, "finished": h.finished}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tinygrad_tf import Tensor, Value, draw, no_grad, ops
 from tinygrad_tf.errors import FailedError, InputError
-from tinygrad_tf.layout import layers, place
+from tinygrad_tf.graph_layout import layers, place
 from tinygrad_tf.models import GPT, GPTConfig
 
 

@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from tinygrad_tf.drawing import draw
     from tinygrad_tf.engine import ops
     from tinygrad_tf.engine.differentiate import grad
-    from tinygrad_tf.engine.functional import hessian, hvp, jacobian, jvp, value_and_grad, vjp
     from tinygrad_tf.engine.graph import enable_grad, no_grad
-    from tinygrad_tf.engine.guard import detect_anomaly, unguarded
+    from tinygrad_tf.engine.mutation import detect_anomaly, unguarded
     from tinygrad_tf.engine.tensor import Tensor
+    from tinygrad_tf.engine.transforms import hessian, hvp, jacobian, jvp, value_and_grad, vjp
     from tinygrad_tf.scalar import Value
 
 __version__ = "0.1.0"
@@ -41,15 +41,15 @@ _HOMES = {
     "grad": "tinygrad_tf.engine.differentiate",
     "no_grad": "tinygrad_tf.engine.graph",
     "enable_grad": "tinygrad_tf.engine.graph",
-    "detect_anomaly": "tinygrad_tf.engine.guard",
-    "unguarded": "tinygrad_tf.engine.guard",
+    "detect_anomaly": "tinygrad_tf.engine.mutation",
+    "unguarded": "tinygrad_tf.engine.mutation",
     "ops": "tinygrad_tf.engine",
-    "value_and_grad": "tinygrad_tf.engine.functional",
-    "vjp": "tinygrad_tf.engine.functional",
-    "jvp": "tinygrad_tf.engine.functional",
-    "hvp": "tinygrad_tf.engine.functional",
-    "jacobian": "tinygrad_tf.engine.functional",
-    "hessian": "tinygrad_tf.engine.functional",
+    "value_and_grad": "tinygrad_tf.engine.transforms",
+    "vjp": "tinygrad_tf.engine.transforms",
+    "jvp": "tinygrad_tf.engine.transforms",
+    "hvp": "tinygrad_tf.engine.transforms",
+    "jacobian": "tinygrad_tf.engine.transforms",
+    "hessian": "tinygrad_tf.engine.transforms",
     "gradcheck": "tinygrad_tf.checking",
     "GradcheckError": "tinygrad_tf.checking",
     "draw": "tinygrad_tf.drawing",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.layout import Placed, Point, place
+from tinygrad_tf.graph_layout import Placed, Point, place
 from tinygrad_tf.scalar import Value
 
 if TYPE_CHECKING:

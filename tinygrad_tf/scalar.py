@@ -18,8 +18,8 @@ from collections.abc import Iterable
 from itertools import count
 from operator import attrgetter
 
-from tinygrad_tf import reals
-from tinygrad_tf.reals import number
+from tinygrad_tf import scalar_math
+from tinygrad_tf.scalar_math import number
 
 _clock = count().__next__
 
@@ -114,20 +114,20 @@ class Value:
 
     def exp(self) -> Value:
         """e to this power."""
-        y = reals.exp(self.data)
+        y = scalar_math.exp(self.data)
         return Value(y, "exp", ((self, y),))
 
     def log(self) -> Value:
         """The natural logarithm."""
-        return Value(reals.log(self.data), "log", ((self, 1.0 / self.data),))
+        return Value(scalar_math.log(self.data), "log", ((self, 1.0 / self.data),))
 
     def sin(self) -> Value:
         """The sine of an angle in radians."""
-        return Value(reals.sin(self.data), "sin", ((self, reals.cos(self.data)),))
+        return Value(scalar_math.sin(self.data), "sin", ((self, scalar_math.cos(self.data)),))
 
     def cos(self) -> Value:
         """The cosine of an angle in radians."""
-        return Value(reals.cos(self.data), "cos", ((self, -reals.sin(self.data)),))
+        return Value(scalar_math.cos(self.data), "cos", ((self, -scalar_math.sin(self.data)),))
 
     def tanh(self) -> Value:
         """The hyperbolic tangent."""
@@ -136,7 +136,7 @@ class Value:
 
     def sigmoid(self) -> Value:
         """1 / (1 + exp(-self))."""
-        y = reals.sigmoid(self.data)
+        y = scalar_math.sigmoid(self.data)
         return Value(y, "sigmoid", ((self, y * (1.0 - y)),))
 
     def relu(self) -> Value:
@@ -189,10 +189,10 @@ def _made(y: float, a: Value | float, by_a: float, op: str, b: Value | float, by
 
 def _ratio(a: Value | float, b: Value | float) -> Value:
     divisor = _data(b)
-    y = reals.quotient(_data(a), divisor)
+    y = scalar_math.quotient(_data(a), divisor)
     return _made(y, a, 1.0 / divisor, "/", b, -y / divisor)
 
 
 def _power(a: Value | float, b: Value | float) -> Value:
-    y, by_base, by_exponent = reals.power(_data(a), _data(b))
+    y, by_base, by_exponent = scalar_math.power(_data(a), _data(b))
     return _made(y, a, by_base, "**", b, by_exponent)

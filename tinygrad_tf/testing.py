@@ -46,13 +46,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.checking import Report, gradcheck
 from tinygrad_tf.checking.report import literal
 from tinygrad_tf.checking.subjects import name_of
 from tinygrad_tf.engine.graph import Fused, Op, no_grad
 from tinygrad_tf.engine.tensor import Tensor
+from tinygrad_tf.types import Array
 
 try:
     from hypothesis import assume, given, note, settings
@@ -84,7 +84,6 @@ __all__ = [
     "use_ci_profile",
 ]
 
-Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 LARGEST = 16  # numbers are drawn from -16/8 to 16/8; `scale` goes further
 

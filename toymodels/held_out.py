@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinygrad_tf.corpus.world import GRAMMAR, SLOTS
+from tinygrad_tf.corpus.story_grammar import GRAMMAR, SLOTS
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text import CharTokenizer, Tokenizer
 from tinygrad_tf.text.tokens import train_size

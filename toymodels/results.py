@@ -15,9 +15,9 @@ from toymodels.comparison import (
     explain_curve,
     verdict,
 )
-from toymodels.contest import Outcome
-from toymodels.exhibits import Exhibit, Grid, Lines, Part, Quotes, Sheet
 from toymodels.markov import LARGEST_MATRIX, Markov, matrix_size
+from toymodels.report import Exhibit, Grid, Lines, Part, Quotes, Sheet
+from toymodels.runner import Outcome
 
 _DRAWN = 80  # words or characters up to which a matrix is shown
 _ENOUGH = 0.95  # accuracy at far words that is to be called knowing them

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinygrad_tf.corpus import decided_spans
-from tinygrad_tf.corpus.world import GRAMMAR
+from tinygrad_tf.corpus.story_grammar import GRAMMAR
 from toymodels.onehot import Vocabulary
 from toymodels.sentences import Language
 from toymodels.text import Ids

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from toymodels.exhibits import Grid, Part, Sheet
 from toymodels.handwired import HandWired, wire
 from toymodels.learned import Learned, Place, deciding_places
+from toymodels.report import Grid, Part, Sheet
 from toymodels.sentences import Language
 from toymodels.text import Floats
 

@@ -48,9 +48,9 @@ def command(
     Where the answer is wrong, the right one is told on stderr, and whether such a question had
     been trained on.
     """
-    from tinygrad_tf.tasks.asker import Asker
+    from tinygrad_tf.tasks.instruction_model import InstructionModel
 
-    asker = Asker.load(run, weights)
+    asker = InstructionModel.load(run, weights)
     for some in sentences_of(questions, TOGETHER):
         for question in some:
             reply = asker.ask(question, shots, seed)

@@ -37,9 +37,9 @@ def command(
 
     The likeliest comes first. A model of numbers prints its number.
     """
-    from tinygrad_tf.tasks.labeller import Labeller
+    from tinygrad_tf.tasks.text_classifier import TextClassifier
 
-    labeller = Labeller.load(run, weights)
+    labeller = TextClassifier.load(run, weights)
     for some in sentences_of(texts, TOGETHER):
         for found in labeller.label(some, unknown):
             labels = found.labels[:top]

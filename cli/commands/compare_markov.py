@@ -29,8 +29,8 @@ from cli.options import (
 
 if TYPE_CHECKING:
     from tinygrad_tf.train.events import Event
-    from toymodels.contest import Outcome, Told
-    from toymodels.exhibits import Part
+    from toymodels.report import Part
+    from toymodels.runner import Outcome, Told
 
 DATA, MODELS, OUTPUT = "Data", "Models", "Output"
 WIDTH = 100  # of a picture, where the terminal is no narrower
@@ -116,9 +116,9 @@ def command(
     if save is not None:
         check_target(save, force=force)
     from tinygrad_tf.corpus import DEFAULT_CHARS
-    from toymodels.contest import Wishes, compare_file, compare_stories
     from toymodels.results import told
-    from toymodels.toys import story
+    from toymodels.runner import Wishes, compare_file, compare_stories
+    from toymodels.walkthrough import story
 
     wishes = Wishes(
         tokenizer or "char",
@@ -194,7 +194,7 @@ def _as_json(parts: "list[Part]", outcome: "Outcome", seed: int) -> dict[str, An
 
 def _news(*, quiet: bool) -> "Told":
     """What is said on stderr while models are made."""
-    from toymodels.contest import Told
+    from toymodels.runner import Told
 
     next_line = [time.monotonic() + LINE_EVERY]
 

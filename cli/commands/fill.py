@@ -40,7 +40,7 @@ def command(
     quiet: bool,
 ) -> None:
     """Fill in what _ or [MASK] hides in each TEXT, or in each line of stdin."""
-    from tinygrad_tf.tasks.filling import Filler
+    from tinygrad_tf.tasks.masked_lm import Filler
 
     filler = Filler.load(run, weights)
     for some in sentences_of(texts, 1):

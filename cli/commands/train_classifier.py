@@ -54,7 +54,7 @@ OPTIONS: list[click.Parameter] = [
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:
     """Train an encoder on DATA.tsv (label, tab, text), or on built-in opinions."""
-    from tinygrad_tf.tasks.labelling import LabellingTask, prepare_labelling
+    from tinygrad_tf.tasks.classification import LabellingTask, prepare_labelling
 
     def prepare(options: "TaskOptions", own: dict[str, Any]) -> "Task":
         return prepare_labelling(options, **own)

@@ -53,7 +53,7 @@ OPTIONS: list[click.Parameter] = [
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:
     """Train an encoder to find hidden words in TEXTS.txt, or in built-in sentences."""
-    from tinygrad_tf.tasks.filling import FillTask, prepare_filling
+    from tinygrad_tf.tasks.masked_lm import FillTask, prepare_filling
 
     def prepare(options: "TaskOptions", own: dict[str, Any]) -> "Task":
         return prepare_filling(options, **own)

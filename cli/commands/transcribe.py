@@ -25,8 +25,8 @@ from tinygrad_tf.errors import InputError
 
 if TYPE_CHECKING:
     from tinygrad_tf.audio import Wave
+    from tinygrad_tf.tasks.decoded_text import DecodedText
     from tinygrad_tf.tasks.transcriber import Listening, Transcriber
-    from tinygrad_tf.tasks.written import Written
 
 TOGETHER = 16  # sounds that are transcribed at a time
 SAVED_COLUMNS = 110
@@ -110,7 +110,7 @@ def _search(
     names: Sequence[str],
     waves: Sequence["Wave"],
     search: dict[str, Any],
-) -> Iterator[list["Written"]]:
+) -> Iterator[list["DecodedText"]]:
     """What is found for each sound, the best first."""
     called = ["stdin" if name == "-" else name for name in names]
     sounds = [transcriber.hear(wave, name) for wave, name in zip(waves, called, strict=True)]
@@ -136,7 +136,7 @@ def _show(look: "Listening", name: str, save: Path | None, *, force: bool, quiet
 
 
 def _record(
-    name: str, wave: "Wave", found: list["Written"], look: "Listening | None"
+    name: str, wave: "Wave", found: list["DecodedText"], look: "Listening | None"
 ) -> dict[str, Any]:
     """A sound and what was heard in it."""
     told = written_json(found)

@@ -32,8 +32,8 @@ from cli.sentences import UNKNOWN, WEIGHTS, sentences_of
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from tinygrad_tf.tasks.decoded_text import DecodedText
     from tinygrad_tf.tasks.translator import CrossAttention, Translator
-    from tinygrad_tf.tasks.written import Written
 
 SAMPLING = "Sampling"
 TOGETHER = 64  # sentences that are translated at a time
@@ -127,7 +127,7 @@ def _check(ctx: click.Context, search: dict[str, Any]) -> None:
 
 def _search(
     translator: "Translator", texts: list[str], search: dict[str, Any]
-) -> list[list["Written"]]:
+) -> list[list["DecodedText"]]:
     """What is found for each sentence, the best first."""
     if search["sample"]:
         given = {n: search[n] for n in WITH_SAMPLE if search[n] is not None}
@@ -138,7 +138,7 @@ def _search(
     return translator.beam(texts, beam=search["beam"], **given)
 
 
-def _record(text: str, found: list["Written"], look: "CrossAttention | None") -> dict[str, Any]:
+def _record(text: str, found: list["DecodedText"], look: "CrossAttention | None") -> dict[str, Any]:
     """A sentence and what became of it."""
     told = written_json(found)
     record: dict[str, Any] = {"source": text, **told[0], "translations": told}

@@ -13,7 +13,7 @@ from cli.pictures.bars import bars
 from cli.pictures.exhibits import picture, plain
 from tinygrad_tf.models import GPTConfig
 from tinygrad_tf.train import Experiment, TrainOptions
-from toymodels.exhibits import Bars, Grid, Lines, Part, Quotes, Sheet
+from toymodels.report import Bars, Grid, Lines, Part, Quotes, Sheet
 
 TEXT = "the cat sat on the mat and the dog ran to the cat\n" * 60
 FAST = ("--budget", "0", "--no-curve")
@@ -151,9 +151,9 @@ def test_faults_are_one_line(tt, book, tmp_path, arguments, said):
 
 
 def test_without_arguments_the_story_comes_first(tt, monkeypatch):
-    import toymodels.toys
+    import toymodels.walkthrough
 
-    monkeypatch.setattr(toymodels.toys, "learn", lambda language, seeds: few(language))
+    monkeypatch.setattr(toymodels.walkthrough, "learn", lambda language, seeds: few(language))
     outcome = tt("compare-markov", "--chars", "6000", *FAST, "--prompt", "On", "--quiet")
     assert outcome.code == 0
     heads = [line for line in outcome.out.splitlines() if line.startswith("# ")]

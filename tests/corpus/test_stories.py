@@ -8,7 +8,7 @@ import random
 import pytest
 
 from tinygrad_tf.corpus import Corpus, decided_spans, draw_stories, floor, generate, story_nats
-from tinygrad_tf.corpus.world import GRAMMAR
+from tinygrad_tf.corpus.story_grammar import GRAMMAR
 from tinygrad_tf.errors import InputError
 
 # SHA-256 of 100,000 characters of seed 0: changes when, and only when, the corpus changes.

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.models.encoder import IGNORE, EncoderConfig, MaskedLanguageModel
+from tinygrad_tf.models.encoder import EncoderConfig, MaskedLanguageModel
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
 from tinygrad_tf.tasks.examples import (
     ExampleBatches,
@@ -16,6 +16,7 @@ from tinygrad_tf.tasks.examples import (
     in_batches,
 )
 from tinygrad_tf.train.parallel import Compute, loss_and_gradients
+from tinygrad_tf.types import IGNORE
 
 PAD = 0
 

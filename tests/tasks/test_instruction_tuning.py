@@ -9,8 +9,7 @@ import pytest
 
 from tinygrad_tf.corpus.combinations import Question, combinations, draw_questions
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.models.gpt import IGNORE
-from tinygrad_tf.tasks.asker import Asker
+from tinygrad_tf.tasks.instruction_model import InstructionModel
 from tinygrad_tf.tasks.instruction_tokens import InstructionTokenizer
 from tinygrad_tf.tasks.instruction_tuning import (
     GROUPS,
@@ -29,6 +28,7 @@ from tinygrad_tf.tasks.run import TaskRun
 from tinygrad_tf.tasks.task import TaskOptions
 from tinygrad_tf.train.optim import AdamW
 from tinygrad_tf.train.parallel import loss_and_gradients
+from tinygrad_tf.types import IGNORE
 
 TOKENS = InstructionTokenizer()
 TINY = {"n_layer": 1, "n_head": 2, "n_embd": 16}
@@ -132,7 +132,7 @@ def test_exact_match_is_what_greedy_decoding_writes(tmp_path):
     for _ in range(60):
         batch = examples.batch(rng.integers(60, size=16), rng)
         optimizer.step(loss_and_gradients(task.model, batch)[1])
-    asker = Asker(task.model)
+    asker = InstructionModel(task.model)
     replies = [asker.ask(q.prompt) for q in asked]
     right = sum(reply.working == reply.right for reply in replies)
     assert 0 < right < len(asked)
@@ -146,14 +146,16 @@ def test_a_run_tells_before_and_after_and_starts_from_another(tmp_path):
     given = options(tmp_path / "run")
     task = prepare(given, init_from=tmp_path / "base")
     start = pack_weights(task.model)
-    kept = Asker.load(tmp_path / "base").model
+    kept = InstructionModel.load(tmp_path / "base").model
     assert pack_weights(kept) == start
     events = [event.as_json() for event in TaskRun.create(task, given).run()]
     figures = events[-1]["figures"]
     assert set(figures["before"]) == set(figures["after"]) == set(GROUPS)
     assert set(figures["after"]["seen"]) == set(WAYS)
     json.dumps(figures, allow_nan=False)
-    assert pack_weights(Asker.load(tmp_path / "base").model) == start, "the base stays as it was"
+    assert pack_weights(InstructionModel.load(tmp_path / "base").model) == start, (
+        "the base stays as it was"
+    )
 
 
 def test_a_run_that_was_stopped_goes_on_bit_for_bit(tmp_path):
@@ -177,7 +179,7 @@ def test_weights_of_another_shape_are_refused(tmp_path):
         prepare_instructions(
             options(tmp_path / "run", model={**TINY, "n_embd": 32}), init_from=tmp_path / "base"
         )
-    model = Asker.load(tmp_path / "base").model
+    model = InstructionModel.load(tmp_path / "base").model
     with pytest.raises(InputError, match="weights to start from are 2 numbers"):
         unpack_weights(np.zeros(2, "<f4").tobytes(), model)
 
@@ -186,8 +188,8 @@ def test_weights_of_another_shape_are_refused(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def asker() -> Asker:
-    return Asker(prepare(options(Path("unused"))).model)
+def asker() -> InstructionModel:
+    return InstructionModel(prepare(options(Path("unused"))).model)
 
 
 @pytest.mark.parametrize(

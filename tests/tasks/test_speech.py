@@ -25,10 +25,10 @@ from tinygrad_tf.audio import (
 )
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.tasks.events import ReportEvent
-from tinygrad_tf.tasks.hearing import Utterance, hear, pack, unpack
 from tinygrad_tf.tasks.recordings import deal, find_recordings, spoken_form
 from tinygrad_tf.tasks.run import TaskRun
 from tinygrad_tf.tasks.speech import SpeechTask, prepare_speech
+from tinygrad_tf.tasks.speech_features import Utterance, hear, pack, unpack
 from tinygrad_tf.tasks.task import TaskOptions
 from tinygrad_tf.tasks.transcriber import Transcriber
 

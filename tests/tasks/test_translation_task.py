@@ -10,8 +10,8 @@ from tinygrad_tf.corpus.phrases import ALWAYS
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.storage.run_directory import RunDirectory
 from tinygrad_tf.tasks.run import TaskRun
-from tinygrad_tf.tasks.sides import Side, learn_tokenizer, read_tokenizer
 from tinygrad_tf.tasks.task import TaskOptions
+from tinygrad_tf.tasks.task_tokenizer import TaskTokenizer, learn_tokenizer, read_tokenizer
 from tinygrad_tf.tasks.translation import SPECIALS, prepare_translation
 from tinygrad_tf.tasks.translator import Translator
 
@@ -37,8 +37,8 @@ def run(request, tmp_path_factory):
 @pytest.mark.parametrize("kind", ["word", "bpe"])
 def test_a_side_gives_back_its_texts(kind):
     texts = ["The ball is blue", "¿Es azul la bola?", "the boy's ball"]
-    side = Side(learn_tokenizer(kind, texts), SPECIALS)
-    again = Side(read_tokenizer(side.file()), SPECIALS)
+    side = TaskTokenizer(learn_tokenizer(kind, texts), SPECIALS)
+    again = TaskTokenizer(read_tokenizer(side.file()), SPECIALS)
     for text in texts:
         ids = side.encode(text)
         assert side.decode(ids) == text == again.decode(again.encode(text))

@@ -21,10 +21,10 @@ from toymodels.comparison import (
     measure,
     verdict,
 )
-from toymodels.contest import Wishes, compare_file, compare_stories, deal_stories
 from toymodels.held_out import UNKNOWN, spell_stories, split_stories, split_tokens, split_words
 from toymodels.model import Score, score
 from toymodels.results import told
+from toymodels.runner import Wishes, compare_file, compare_stories, deal_stories
 from toymodels.sentences import PAIR, Language
 from toymodels.stories import story_words
 from toymodels.text import Text
@@ -200,7 +200,7 @@ def test_a_file_by_any_tokenizer(book, tokenizer):
 
 def test_a_gpt_takes_part_within_its_budget(book):
     heard = []
-    from toymodels.contest import Told
+    from toymodels.runner import Told
 
     outcome = compare_file(book, Wishes(budget=1.5), Told(heard.append))
     gpt = outcome.results[-1]

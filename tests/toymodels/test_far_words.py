@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tinygrad_tf.corpus import generate
-from tinygrad_tf.corpus.world import GRAMMAR, SLOTS
+from tinygrad_tf.corpus.story_grammar import GRAMMAR, SLOTS
 from toymodels.markov import Markov
 from toymodels.masks import selective
 from toymodels.model import score

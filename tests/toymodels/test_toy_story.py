@@ -3,11 +3,17 @@
 import numpy as np
 import pytest
 
-from toymodels.exhibits import Bars, Grid, Sheet
 from toymodels.learned import Settings, learn
+from toymodels.report import Bars, Grid, Sheet
 from toymodels.sentences import CMD3, LOGS, PAIR, Language
 from toymodels.toy_transformers import found_by_learning, wired_by_hand
-from toymodels.toys import all_words_vote, masked_votes, one_word_back, said_by, two_words_back
+from toymodels.walkthrough import (
+    all_words_vote,
+    masked_votes,
+    one_word_back,
+    said_by,
+    two_words_back,
+)
 
 LOGS_ = Language.of(LOGS)
 

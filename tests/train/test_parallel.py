@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from tinygrad_tf.models import GPT, GPTConfig
-from tinygrad_tf.train.batches import IGNORE, Batch
+from tinygrad_tf.train.batches import Batch
 from tinygrad_tf.train.parallel import (
     Compute,
     blas_threads,
     default_threads,
     loss_and_gradients,
 )
+from tinygrad_tf.types import IGNORE
 
 V, T = 13, 8
 

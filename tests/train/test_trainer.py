@@ -11,9 +11,10 @@ import pytest
 from tinygrad_tf.errors import FailedError, InputError
 from tinygrad_tf.models import GPT, GPTConfig
 from tinygrad_tf.text.tokens import TokenFile
-from tinygrad_tf.train.batches import IGNORE, Batch, WindowBatches, evaluation_batches
+from tinygrad_tf.train.batches import Batch, WindowBatches, evaluation_batches
 from tinygrad_tf.train.parallel import Compute, loss_and_gradients
 from tinygrad_tf.train.trainer import TrainConfig, Trainer
+from tinygrad_tf.types import IGNORE
 
 V, T = 11, 8
 

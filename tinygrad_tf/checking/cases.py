@@ -15,15 +15,14 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import tinygrad_tf.engine
 from tinygrad_tf.checking.check import gradcheck
 from tinygrad_tf.checking.report import Report, literal
 from tinygrad_tf.engine.graph import Fused, Op
 from tinygrad_tf.engine.tensor import Tensor
+from tinygrad_tf.types import Array
 
-Array = npt.NDArray[Any]
 Record = Op | Fused
 
 # Ops of one array without parameters need no line of their own, only a domain if not all numbers.

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.checking.compare import compare_directions, compare_entries, refuses_complex
 from tinygrad_tf.checking.laws import laws, single_precision, structure
@@ -22,8 +21,8 @@ from tinygrad_tf.checking.subjects import (
 )
 from tinygrad_tf.checking.trial import Trial, eighths
 from tinygrad_tf.errors import InputError
+from tinygrad_tf.types import Array
 
-Array = npt.NDArray[Any]
 METHODS = ("central", "complex", "directional")
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.checking import diagnose
 from tinygrad_tf.checking.numeric import (
@@ -24,8 +22,8 @@ from tinygrad_tf.checking.numeric import (
 )
 from tinygrad_tf.checking.report import Entry, GradcheckError, Report, place
 from tinygrad_tf.checking.trial import Trial
+from tinygrad_tf.types import Array
 
-Array = npt.NDArray[Any]
 LARGEST_JACOBIAN = 4096  # entries
 REPEATS = 3  # random directions
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from tinygrad_tf.types import Array
+
 CLOSE = 1e-4  # how alike two gradients must be for a pattern, as part of the largest entry
 SINGLE = 4e-6  # what float32 leaves of a number, with room for a few operations
 

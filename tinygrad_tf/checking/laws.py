@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.checking.report import place
 from tinygrad_tf.checking.trial import Trial, eighths
+from tinygrad_tf.types import Array
 
-Array = npt.NDArray[Any]
 SAME = 1e-9  # what another order of adding may change, as part of the largest entry
 FLOAT32 = 3e-5  # what float32 may lose, as part of 1 + the largest entry
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.checking.subjects import Subject
+from tinygrad_tf.types import Array
 
-Array = npt.NDArray[Any]
 Line = Callable[[float], Array]
 
 UNIT = float(np.finfo(np.float64).eps)

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.errors import FailedError
+from tinygrad_tf.types import Array
 
-Array = npt.NDArray[Any]
 SHOWN = 5  # of the entries that differ
 PRINTED = 64  # entries of an array in the line that reproduces a failure
 

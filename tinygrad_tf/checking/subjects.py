@@ -9,14 +9,12 @@ from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.engine.differentiate import grad
 from tinygrad_tf.engine.graph import Fused, Op, no_grad
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.errors import InputError
-
-Array = npt.NDArray[Any]
+from tinygrad_tf.types import Array
 
 
 def _nothing() -> None:

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.checking.subjects import name_of
 from tinygrad_tf.engine.graph import Fused, Op
 from tinygrad_tf.errors import InputError
+from tinygrad_tf.types import Array
 
-Array = npt.NDArray[Any]
 SHAPE = (2, 3)  # of inputs of which nothing is said
 # Entries that each method can measure in reasonable time: all of them one by one, or together.
 MOST = {"central": 10_000, "complex": 10_000, "directional": 1_000_000}

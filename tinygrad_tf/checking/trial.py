@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.checking.report import Entry, GradcheckError, literal
 from tinygrad_tf.checking.subjects import Subject, _nothing
-
-Array = npt.NDArray[Any]
+from tinygrad_tf.types import Array
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tinygrad_tf.corpus.draws import choose, seeded
 from tinygrad_tf.corpus.instructions import TASKS
+from tinygrad_tf.corpus.splits import choose, seeded
 from tinygrad_tf.errors import InputError
 
 INSTRUCTIONS: Mapping[str, Callable[[str], str]] = {

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from tinygrad_tf.corpus.draws import Combination, choose, hold_out, seeded
+from tinygrad_tf.corpus.splits import Combination, choose, hold_out, seeded
 from tinygrad_tf.errors import InputError
 
 TASKS: Mapping[str, Callable[[str], str]] = {

@@ -10,7 +10,7 @@ import random
 
 from tinygrad_tf.corpus.grammar import Grammar, Slot
 from tinygrad_tf.corpus.stories import Corpus, generate, story_nats
-from tinygrad_tf.corpus.world import RULES, SLOTS
+from tinygrad_tf.corpus.story_grammar import RULES, SLOTS
 from tinygrad_tf.errors import InputError
 
 AUTHOR = "Anna"

@@ -10,7 +10,7 @@ a bag of words gets at most PLAIN + (1 - PLAIN) / 2 right, which is two thirds.
 import random
 from typing import NamedTuple
 
-from tinygrad_tf.corpus.draws import Combination, choose, draw_split, hold_out, seeded
+from tinygrad_tf.corpus.splits import Combination, choose, draw_split, hold_out, seeded
 
 HELD_OUT_SHARE = 0.1
 PLAIN = 0.35

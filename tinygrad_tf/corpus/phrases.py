@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tinygrad_tf.corpus.draws import Combination, choose, draw_split, hold_out, seeded
 from tinygrad_tf.corpus.spanish import (
     ADJECTIVES,
     DETERMINERS,
@@ -28,6 +27,7 @@ from tinygrad_tf.corpus.spanish import (
     Pronoun,
     Verb,
 )
+from tinygrad_tf.corpus.splits import Combination, choose, draw_split, hold_out, seeded
 
 HELD_OUT_SHARE = 0.1
 MOODS = ("statement", "denial", "question")

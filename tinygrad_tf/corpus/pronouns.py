@@ -7,7 +7,7 @@ The noun may come first or second, in the active or the passive, so its place te
 import random
 from typing import NamedTuple
 
-from tinygrad_tf.corpus.draws import Combination, choose, draw_split, hold_out, seeded
+from tinygrad_tf.corpus.splits import Combination, choose, draw_split, hold_out, seeded
 
 HELD_OUT_SHARE = 0.1
 

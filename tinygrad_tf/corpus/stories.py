@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tinygrad_tf.corpus.world import GRAMMAR
+from tinygrad_tf.corpus.story_grammar import GRAMMAR
 from tinygrad_tf.errors import InputError
 
 DEFAULT_CHARS = 460_000

@@ -15,12 +15,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.engine import rules
 from tinygrad_tf.engine.graph import Fused
+from tinygrad_tf.types import Array
 
-Array = npt.NDArray[Any]
 Gradients = tuple[Any, ...]
 
 

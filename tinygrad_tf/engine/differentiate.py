@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
-import numpy.typing as npt
 
+from tinygrad_tf.engine.backward import walk_back
 from tinygrad_tf.engine.graph import Node, enable_grad
 from tinygrad_tf.engine.tensor import Tensor
-from tinygrad_tf.engine.walk import walk_back
-
-Array = npt.NDArray[Any]
+from tinygrad_tf.types import Array
 
 
 def backward(result: Tensor, upstream: Any = None, retain_graph: bool = False) -> None:

@@ -12,9 +12,8 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from tinygrad_tf.types import Array
 
 # p, lowest power first. Beyond |x| = 5.6 it only has to grow: tanh is 1 there.
 TANH_FORM = (

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.engine import rules, shape_rules
+from tinygrad_tf.engine.backward import column_sum
 from tinygrad_tf.engine.erf import tanh_argument
 from tinygrad_tf.engine.graph import Fused
-from tinygrad_tf.engine.walk import column_sum
+from tinygrad_tf.types import Array
 
-Array = npt.NDArray[Any]
 Gradients = tuple[Any, ...]
 
 # Entries of a block that a chain of passes should find in the cache, not in memory.

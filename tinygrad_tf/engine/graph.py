@@ -11,9 +11,9 @@ from functools import partial, wraps
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from tinygrad_tf.types import Array
+
 Rule = Callable[..., Any]
 Kept = tuple[bool, tuple[bool, ...]]
 F = TypeVar("F", bound=Callable[..., Any])

@@ -104,32 +104,13 @@ from tinygrad_tf.engine.layers import (
     rms_norm,
     self_attention,
 )
-from tinygrad_tf.engine.products import (
+from tinygrad_tf.engine.linalg import (
     dot,
     einsum,
     matmul,
     outer,
 )
-from tinygrad_tf.engine.reductions import (
-    amax,
-    amin,
-    argmax,
-    argmin,
-    cumprod,
-    cumsum,
-    log_softmax,
-    logsumexp,
-    max,
-    mean,
-    min,
-    norm,
-    prod,
-    softmax,
-    std,
-    sum,
-    var,
-)
-from tinygrad_tf.engine.shaping import (
+from tinygrad_tf.engine.manipulation import (
     argsort,
     broadcast_to,
     concatenate,
@@ -154,6 +135,25 @@ from tinygrad_tf.engine.shaping import (
     transpose,
     tril,
     triu,
+)
+from tinygrad_tf.engine.reductions import (
+    amax,
+    amin,
+    argmax,
+    argmin,
+    cumprod,
+    cumsum,
+    log_softmax,
+    logsumexp,
+    max,
+    mean,
+    min,
+    norm,
+    prod,
+    softmax,
+    std,
+    sum,
+    var,
 )
 
 __all__ = [

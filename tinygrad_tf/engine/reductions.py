@@ -14,7 +14,7 @@ import numpy as np
 from tinygrad_tf.engine import rules, scan_rules
 from tinygrad_tf.engine.arguments import as_array, as_axes, as_axis, as_real, as_tensor
 from tinygrad_tf.engine.elementwise import absolute, power, square, where
-from tinygrad_tf.engine.shaping import reshape, squeeze, transpose
+from tinygrad_tf.engine.manipulation import reshape, squeeze, transpose
 from tinygrad_tf.engine.tensor import Tensor
 
 _record = Tensor.record

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_tf.engine.backward import column_sum
 from tinygrad_tf.engine.erf import erf_forward
 from tinygrad_tf.engine.graph import Op
 from tinygrad_tf.engine.shape_rules import (  # noqa: F401  # the table goes on there
@@ -27,7 +28,6 @@ from tinygrad_tf.engine.shape_rules import (  # noqa: F401  # the table goes on 
     scatter,
     transpose,
 )
-from tinygrad_tf.engine.walk import column_sum
 
 TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 

@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tinygrad_tf.engine import guard, rules
+from tinygrad_tf.engine import mutation, rules
 from tinygrad_tf.engine.graph import Fused, Node, Op, mode
 from tinygrad_tf.engine.methods import Methods
-
-Array = npt.NDArray[Any]
+from tinygrad_tf.types import Array
 
 
 class Tensor(Methods):
@@ -58,7 +56,7 @@ class Tensor(Methods):
             narrow = [x.astype(np.float32) if _is_wide_number(x) else x for x in inputs]
             return Tensor.record(op, *narrow, **params)
         if mode.anomaly:
-            guard.check_forward(op.name, arrays, result)
+            mutation.check_forward(op.name, arrays, result)
         if not mode.recording:
             return Tensor._of(result, None)
         parents = tuple([x.node if isinstance(x, Tensor) else None for x in inputs])
@@ -76,9 +74,9 @@ class Tensor(Methods):
             if keeps_output:
                 node.output = result
         if mode.guarding:
-            guard.protect(node, result, arrays)
+            mutation.protect(node, result, arrays)
         if mode.anomaly:
-            node.line = guard.caller()
+            node.line = mutation.caller()
         return Tensor._of(result, node)
 
     # --- what it is ---
@@ -88,7 +86,7 @@ class Tensor(Methods):
         array = self._array
         if array.flags.writeable or self.node is None or self.node.op is None:
             return array
-        return array.view(guard.ReadOnlyArray)
+        return array.view(mutation.ReadOnlyArray)
 
     @data.setter
     def data(self, array: Array) -> None:

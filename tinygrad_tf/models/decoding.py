@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.engine.graph import no_grad
 from tinygrad_tf.errors import FailedError, InputError
@@ -22,8 +21,7 @@ from tinygrad_tf.models.sampling import check_sampling, choose
 from tinygrad_tf.models.seq2seq import Transformer
 from tinygrad_tf.models.stacks import DecoderCache
 from tinygrad_tf.models.targets import never_chosen
-
-Array = npt.NDArray[Any]
+from tinygrad_tf.types import Array
 
 LENGTH_PENALTY = 0.6  # Vaswani et al. 2017, section 6.1
 

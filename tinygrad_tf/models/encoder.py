@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.engine import ops
 from tinygrad_tf.engine.tensor import Tensor
@@ -14,6 +13,7 @@ from tinygrad_tf.models.sequence_config import EncoderConfig
 from tinygrad_tf.models.stacks import EncoderStack
 from tinygrad_tf.nn.layers import Dropout, LayerNorm, Linear
 from tinygrad_tf.nn.module import Module, Parameter
+from tinygrad_tf.types import IGNORE, Array
 
 __all__ = [
     "Classifier",
@@ -23,11 +23,6 @@ __all__ = [
     "Regressor",
     "mask_tokens",
 ]
-
-Array = npt.NDArray[Any]
-
-# A label that is not counted in the loss.
-IGNORE = -1
 
 
 class Encoder(Module):

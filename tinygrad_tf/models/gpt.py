@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.engine import ops
 from tinygrad_tf.engine.tensor import Tensor
@@ -23,11 +22,7 @@ from tinygrad_tf.nn.layers import Dropout, Embedding, LayerNorm, normal
 from tinygrad_tf.nn.module import Module, Parameter
 from tinygrad_tf.nn.positions import sinusoidal_positions
 from tinygrad_tf.storage.run_directory import RunDirectory
-
-Array = npt.NDArray[Any]
-
-# A target that is not counted in the loss.
-IGNORE = -1
+from tinygrad_tf.types import IGNORE, Array
 
 
 class GPT(Module):

@@ -12,15 +12,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.config import GPTConfig
+from tinygrad_tf.types import Array
 
 if TYPE_CHECKING:
     from tinygrad_tf.models.gpt import GPT
 
-Array = npt.NDArray[Any]
 
 PREFIX = "transformer."
 ACTIVATION_NAMES = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new"}

@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.engine.graph import no_grad
 from tinygrad_tf.errors import InputError
+from tinygrad_tf.types import Array
 
 if TYPE_CHECKING:
     from tinygrad_tf.models.gpt import GPT
     from tinygrad_tf.models.soft_prompt import PromptedGPT
-
-Array = npt.NDArray[Any]
 
 
 def token_probs(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.engine import ops
 from tinygrad_tf.engine.tensor import Tensor
@@ -17,8 +16,6 @@ from tinygrad_tf.nn.layers import Dropout, Linear
 from tinygrad_tf.nn.module import Module
 
 __all__ = ["Seq2SeqConfig", "Transformer"]
-
-Array = npt.NDArray[Any]
 
 
 class Transformer(Module):

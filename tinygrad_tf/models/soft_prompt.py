@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.engine import ops
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.models.gpt import GPT, IGNORE
+from tinygrad_tf.models.gpt import GPT
 from tinygrad_tf.nn.attention import LayerCache
 from tinygrad_tf.nn.module import Module, Parameter
 from tinygrad_tf.storage.safetensors import (
@@ -29,8 +28,7 @@ from tinygrad_tf.storage.safetensors import (
     serialise,
 )
 from tinygrad_tf.storage.strict_json import parse_json
-
-Array = npt.NDArray[Any]
+from tinygrad_tf.types import IGNORE, Array
 
 SCHEMA_VERSION = 1
 LONGEST_PROMPT = 4096

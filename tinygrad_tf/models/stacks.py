@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.engine import ops
 from tinygrad_tf.engine.tensor import Tensor
@@ -16,11 +15,10 @@ from tinygrad_tf.nn.block import Block
 from tinygrad_tf.nn.cross_attention import DecoderLayerCache
 from tinygrad_tf.nn.hooks import tap
 from tinygrad_tf.nn.layers import Dropout, Embedding, LayerNorm, Linear
-from tinygrad_tf.nn.masks import Mask, length_mask, padding_mask, target_mask
+from tinygrad_tf.nn.masks import length_mask, padding_mask, target_mask
 from tinygrad_tf.nn.module import Module
 from tinygrad_tf.nn.positions import sinusoidal_positions
-
-Array = npt.NDArray[Any]
+from tinygrad_tf.types import Array, Mask
 
 
 class SequenceInput(Module):

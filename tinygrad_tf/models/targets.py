@@ -6,12 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.sequence_config import Seq2SeqConfig
-
-Array = npt.NDArray[Any]
+from tinygrad_tf.types import Array
 
 
 def pad_sequences(sequences: Iterable[Sequence[int] | Array], pad_id: int) -> Array:

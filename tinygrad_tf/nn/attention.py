@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.engine import ops
 from tinygrad_tf.engine.attention import merge_heads, plain_scores, split_heads
@@ -14,8 +13,7 @@ from tinygrad_tf.errors import InputError
 from tinygrad_tf.nn.hooks import is_recording, tap
 from tinygrad_tf.nn.layers import Dropout, Linear
 from tinygrad_tf.nn.module import Module
-
-Array = npt.NDArray[Any]
+from tinygrad_tf.types import Array
 
 
 class LayerCache:

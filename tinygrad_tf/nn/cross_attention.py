@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy.typing as npt
+from typing import NamedTuple
 
 from tinygrad_tf.engine import ops
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.nn.attention import LayerCache, MultiHeadAttention
-
-Array = npt.NDArray[Any]
+from tinygrad_tf.types import Array
 
 
 class ProjectedMemory(NamedTuple):

@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Mask = npt.NDArray[np.bool_]
+from tinygrad_tf.types import Mask
 
 
 def padding_mask(ids: Any, pad_id: int) -> Mask:

@@ -8,13 +8,10 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.errors import InputError
-
-Array = npt.NDArray[Any]
-
+from tinygrad_tf.types import Array
 
 _substituting = threading.RLock()
 

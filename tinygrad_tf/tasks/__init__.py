@@ -4,29 +4,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tinygrad_tf.tasks.asker import Asker
-    from tinygrad_tf.tasks.filling import Filler
-    from tinygrad_tf.tasks.labeller import Labeller
+    from tinygrad_tf.tasks.instruction_model import InstructionModel
+    from tinygrad_tf.tasks.masked_lm import Filler
     from tinygrad_tf.tasks.run import TaskRun
     from tinygrad_tf.tasks.task import Task, TaskOptions
+    from tinygrad_tf.tasks.text_classifier import TextClassifier
     from tinygrad_tf.tasks.transcriber import Transcriber
     from tinygrad_tf.tasks.translator import Translator
 
 __all__ = [
-    "Asker",
     "Filler",
-    "Labeller",
+    "InstructionModel",
     "Task",
     "TaskOptions",
     "TaskRun",
+    "TextClassifier",
     "Transcriber",
     "Translator",
 ]
 
 _HOMES = {
-    "Asker": "asker",
-    "Filler": "filling",
-    "Labeller": "labeller",
+    "InstructionModel": "instruction_model",
+    "Filler": "masked_lm",
+    "TextClassifier": "text_classifier",
     "Task": "task",
     "TaskOptions": "task",
     "TaskRun": "run",

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.engine import ops
 from tinygrad_tf.engine.differentiate import grad
 from tinygrad_tf.nn.module import Parameter
 from tinygrad_tf.train.optim import AdamW
-
-Array = npt.NDArray[Any]
+from tinygrad_tf.types import Array
 
 STEPS = 300
 RIDGE = 1.0

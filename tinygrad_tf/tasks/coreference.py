@@ -17,15 +17,16 @@ import numpy.typing as npt
 from tinygrad_tf.corpus.pronouns import NOUNS, Coreference, draw_coreferences
 from tinygrad_tf.engine.graph import no_grad
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.models.encoder import IGNORE, EncoderConfig, MaskedLanguageModel
+from tinygrad_tf.models.encoder import EncoderConfig, MaskedLanguageModel
 from tinygrad_tf.models.targets import pad_sequences
 from tinygrad_tf.nn.hooks import record
 from tinygrad_tf.tasks.examples import Counts, ExampleBatches, Padded, Rows, Sequences, in_batches
-from tinygrad_tf.tasks.sides import Ids, Side
+from tinygrad_tf.tasks.task_tokenizer import TaskTokenizer
 from tinygrad_tf.text.word_tokenizer import WordTokenizer
 from tinygrad_tf.train.events import Event
 from tinygrad_tf.train.parallel import Compute, default_threads
 from tinygrad_tf.train.trainer import TrainConfig, Trainer
+from tinygrad_tf.types import IGNORE, Ids
 
 SPECIALS = ("PAD", "MASK")
 PRONOUN = "it"
@@ -93,7 +94,9 @@ class CoreferenceDemo:
 
     def __init__(self, seed: int = 0, config: TrainConfig = TRAINING) -> None:
         self.train, self.held_out = draw_coreferences()
-        self.side = Side(WordTokenizer.from_texts(s.text for s in self.train), SPECIALS, "sentence")
+        self.side = TaskTokenizer(
+            WordTokenizer.from_texts(s.text for s in self.train), SPECIALS, "sentence"
+        )
         shape = EncoderConfig(
             vocab_size=self.side.vocab_size,
             d_model=64,

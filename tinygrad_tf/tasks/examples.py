@@ -14,8 +14,8 @@ from tinygrad_tf.models.encoder import MaskedLanguageModel
 from tinygrad_tf.models.targets import pad_sequences
 from tinygrad_tf.text.tokens import random_generator
 from tinygrad_tf.train.order import EpochOrder
+from tinygrad_tf.types import Array
 
-Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.intp]
 Counts = npt.NDArray[np.int64]
 

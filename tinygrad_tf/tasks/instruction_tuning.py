@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.corpus.combinations import (
     Combinations,
@@ -22,16 +21,15 @@ from tinygrad_tf.corpus.combinations import (
     draw_questions,
     examples_for,
 )
-from tinygrad_tf.corpus.draws import seeded
+from tinygrad_tf.corpus.splits import seeded
 from tinygrad_tf.engine.graph import no_grad
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.config import GPTConfig
-from tinygrad_tf.models.gpt import GPT, IGNORE
+from tinygrad_tf.models.gpt import GPT
 from tinygrad_tf.tasks.examples import Counts, Padded, Rows, in_batches
 from tinygrad_tf.tasks.instruction_tokens import InstructionTokenizer
 from tinygrad_tf.tasks.task import Files, OpenedRun, Task, TaskOptions, TaskRecipe
-
-Array = npt.NDArray[Any]
+from tinygrad_tf.types import IGNORE
 
 TRAIN_FILE, TEST_FILE, BASE_FILE = "data/train.tsv", "data/held_out.tsv", "data/base.f32"
 GROUPS = ("seen", "unseen_kinds", "unseen_pairs")

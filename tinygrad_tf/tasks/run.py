@@ -17,8 +17,8 @@ from tinygrad_tf.tasks.examples import ExampleBatches, in_batches
 from tinygrad_tf.tasks.task import OpenedRun, Task, TaskOptions, sha256_of_files
 from tinygrad_tf.train.events import DoneEvent, Event, WarningEvent
 from tinygrad_tf.train.experiment import free_path, require_free, taken
+from tinygrad_tf.train.integrity import intact_block, seal
 from tinygrad_tf.train.parallel import Compute
-from tinygrad_tf.train.seal import intact_block, seal
 from tinygrad_tf.train.store import RunStore, restore
 from tinygrad_tf.train.trainer import TrainConfig, Trainer
 

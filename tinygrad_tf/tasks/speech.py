@@ -16,7 +16,8 @@ from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.decoding import greedy
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
 from tinygrad_tf.tasks.examples import PairExamples, Sequences
-from tinygrad_tf.tasks.hearing import (
+from tinygrad_tf.tasks.recordings import deal, find_recordings
+from tinygrad_tf.tasks.speech_features import (
     Utterance,
     hear_commands,
     hear_files,
@@ -24,9 +25,8 @@ from tinygrad_tf.tasks.hearing import (
     seconds_of_vector,
     unpack,
 )
-from tinygrad_tf.tasks.recordings import deal, find_recordings
-from tinygrad_tf.tasks.sides import PAD, Side, learn_tokenizer, read_tokenizer
 from tinygrad_tf.tasks.task import Files, Task, TaskOptions, TaskRecipe
+from tinygrad_tf.tasks.task_tokenizer import PAD, TaskTokenizer, learn_tokenizer, read_tokenizer
 from tinygrad_tf.text import scores
 
 SPECIALS = ("PAD", "START", "END")
@@ -134,9 +134,9 @@ class SpeechTask(Task):
             yield from (h.tokens for h in greedy(self.model, source, limit, src_lengths=lengths))
 
 
-def words_of(files: Files) -> Side:
+def words_of(files: Files) -> TaskTokenizer:
     """The words that a run knows."""
-    return Side(read_tokenizer(files[WORDS_FILE]), SPECIALS, "transcript")
+    return TaskTokenizer(read_tokenizer(files[WORDS_FILE]), SPECIALS, "transcript")
 
 
 def features_of(recipe: TaskRecipe) -> SpeechFeatures:
@@ -180,7 +180,7 @@ def prepare_speech(
         train, held_out = _recorded(recordings, val_fraction, seed, features, shape["max_length"])
         own |= {"recordings": str(recordings.absolute()), "val_fraction": val_fraction}
     # Also of what is held out: a word seen nowhere else is then wrong, but no fault.
-    words = Side(learn_tokenizer("word", [u.text for u in train + held_out]), SPECIALS)
+    words = TaskTokenizer(learn_tokenizer("word", [u.text for u in train + held_out]), SPECIALS)
     config = Seq2SeqConfig(src_features=features.n_dim, tgt_vocab_size=words.vocab_size, **shape)
     for one in train + held_out:
         _require_room(one, words, config.max_length)
@@ -204,7 +204,7 @@ def _recorded(
     return parts
 
 
-def _require_room(one: Utterance, words: Side, most: int) -> None:
+def _require_room(one: Utterance, words: TaskTokenizer, most: int) -> None:
     count = len(words.encode(one.text)) + 1
     if count > most:
         raise InputError(

@@ -17,8 +17,8 @@ from tinygrad_tf.errors import InputError
 from tinygrad_tf.storage import atomic
 from tinygrad_tf.storage.run_directory import RunDirectory
 from tinygrad_tf.tasks.examples import ExampleSet
+from tinygrad_tf.train.integrity import intact_block
 from tinygrad_tf.train.parallel import Learner, default_threads
-from tinygrad_tf.train.seal import intact_block
 from tinygrad_tf.train.trainer import TrainConfig
 
 Files = Mapping[str, bytes]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.audio import (
     SpeechFeatures,
@@ -22,14 +20,13 @@ from tinygrad_tf.audio import (
 )
 from tinygrad_tf.models.decoding import LENGTH_PENALTY, Hypothesis, beam_search, greedy
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
+from tinygrad_tf.tasks.decoded_text import DecodedText, cross_attention
 from tinygrad_tf.tasks.examples import Sequences
-from tinygrad_tf.tasks.hearing import Vectors, hear, seconds_of_vector
-from tinygrad_tf.tasks.sides import PAD, Side
 from tinygrad_tf.tasks.speech import SpeechTask, features_of, most_words, words_of
+from tinygrad_tf.tasks.speech_features import Vectors, hear, seconds_of_vector
 from tinygrad_tf.tasks.task import OpenedRun
-from tinygrad_tf.tasks.written import Written, cross_attention
-
-Array = npt.NDArray[Any]
+from tinygrad_tf.tasks.task_tokenizer import PAD, TaskTokenizer
+from tinygrad_tf.types import Array
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class Listening:
 class Transcriber:
     """A trained encoder-decoder with its words and its way to hear."""
 
-    def __init__(self, model: Transformer, words: Side, features: SpeechFeatures) -> None:
+    def __init__(self, model: Transformer, words: TaskTokenizer, features: SpeechFeatures) -> None:
         self.model, self.words, self.features = model, words, features
         self.model.eval()
 
@@ -70,7 +67,7 @@ class Transcriber:
         """The vectors (T, F) of a sound; InputError where it is too short, too long, or silent."""
         return hear(wave, name, self.features, self.model.config.max_length)
 
-    def transcribe(self, sounds: Sequence[Vectors]) -> list[Written]:
+    def transcribe(self, sounds: Sequence[Vectors]) -> list[DecodedText]:
         """The likeliest word at every step, for each of some sounds that were heard."""
         source, lengths, limit = self._source(sounds)
         return [self._of(h) for h in greedy(self.model, source, limit, src_lengths=lengths)]
@@ -82,7 +79,7 @@ class Transcriber:
         beam: int = 4,
         n_best: int = 1,
         length_penalty: float = LENGTH_PENALTY,
-    ) -> list[list[Written]]:
+    ) -> list[list[DecodedText]]:
         """The `n_best` of a beam search for each sound, the best first."""
         source, lengths, limit = self._source(sounds)
         found = beam_search(
@@ -99,7 +96,7 @@ class Transcriber:
     def listening(
         self,
         wave: Wave,
-        transcript: Written,
+        transcript: DecodedText,
         *,
         layer: int | None = None,
         head: int | None = None,
@@ -132,5 +129,5 @@ class Transcriber:
         source = sequences.padded(np.arange(len(sounds)))
         return source, sequences.lengths, most_words(source.shape[1], self.model.config)
 
-    def _of(self, h: Hypothesis) -> Written:
-        return Written.of(h, self.words)
+    def _of(self, h: Hypothesis) -> DecodedText:
+        return DecodedText.of(h, self.words)

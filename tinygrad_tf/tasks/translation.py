@@ -16,12 +16,13 @@ from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
 from tinygrad_tf.models.targets import pad_sequences
 from tinygrad_tf.tasks.examples import PairExamples
 from tinygrad_tf.tasks.held_out import hold_out
-from tinygrad_tf.tasks.sides import PAD, Ids, Side, learn_tokenizer, read_tokenizer
 from tinygrad_tf.tasks.task import Files, Task, TaskOptions, TaskRecipe
+from tinygrad_tf.tasks.task_tokenizer import PAD, TaskTokenizer, learn_tokenizer, read_tokenizer
 from tinygrad_tf.tasks.tsv import format_columns, parse_columns
 from tinygrad_tf.text import scores
 from tinygrad_tf.text.pairs import read_pairs, read_parallel
 from tinygrad_tf.text.reading import read_text
+from tinygrad_tf.types import Ids
 
 SPECIALS = ("PAD", "START", "END")
 SOURCE_FILE, TARGET_FILE = "source_tokenizer.json", "target_tokenizer.json"
@@ -60,8 +61,8 @@ Pair = tuple[str, str]
 class Languages:
     """Both sides of a translation."""
 
-    source: Side
-    target: Side
+    source: TaskTokenizer
+    target: TaskTokenizer
 
     @classmethod
     def learn(cls, pairs: Sequence[Pair], kind: str, vocab_size: int | None) -> Languages:
@@ -69,13 +70,17 @@ class Languages:
         left, right = (
             learn_tokenizer(kind, [pair[side] for pair in pairs], vocab_size) for side in (0, 1)
         )
-        return cls(Side(left, SPECIALS, "source"), Side(right, SPECIALS, "target"))
+        return cls(
+            TaskTokenizer(left, SPECIALS, "source"), TaskTokenizer(right, SPECIALS, "target")
+        )
 
     @classmethod
     def from_files(cls, files: Files) -> Languages:
         """Those of a run."""
         left, right = (read_tokenizer(files[name]) for name in (SOURCE_FILE, TARGET_FILE))
-        return cls(Side(left, SPECIALS, "source"), Side(right, SPECIALS, "target"))
+        return cls(
+            TaskTokenizer(left, SPECIALS, "source"), TaskTokenizer(right, SPECIALS, "target")
+        )
 
 
 class TranslationTask(Task):

@@ -19,11 +19,12 @@ from tinygrad_tf.models.decoding import (
 )
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
 from tinygrad_tf.models.targets import pad_sequences
-from tinygrad_tf.tasks.sides import PAD, Ids
+from tinygrad_tf.tasks.decoded_text import DecodedText, cross_attention
 from tinygrad_tf.tasks.task import OpenedRun
+from tinygrad_tf.tasks.task_tokenizer import PAD
 from tinygrad_tf.tasks.translation import Languages, TranslationTask
-from tinygrad_tf.tasks.written import Written, cross_attention
 from tinygrad_tf.text.tokenizers import Unknown
+from tinygrad_tf.types import Ids
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Translator:
         model.load_tensors(run.weights(weights))
         return cls(model, Languages.from_files(run.files), unknown)
 
-    def translate(self, texts: Sequence[str]) -> list[Written]:
+    def translate(self, texts: Sequence[str]) -> list[DecodedText]:
         """The likeliest token at every step. Raises InputError for a text it cannot read."""
         return [self._of(h) for h in greedy(self.model, self._sources(texts))]
 
@@ -74,7 +75,7 @@ class Translator:
         beam: int = 4,
         n_best: int = 1,
         length_penalty: float = LENGTH_PENALTY,
-    ) -> list[list[Written]]:
+    ) -> list[list[DecodedText]]:
         """The `n_best` of a beam search for each text, the best first."""
         found = beam_search(
             self.model,
@@ -93,7 +94,7 @@ class Translator:
         top_k: int | None = None,
         top_p: float | None = None,
         seed: int | None = None,
-    ) -> list[Written]:
+    ) -> list[DecodedText]:
         """One drawn translation of each text; options as in `decoding.sample`."""
         found = sample(
             self.model,
@@ -108,7 +109,7 @@ class Translator:
     def attention(
         self,
         text: str,
-        translation: Written,
+        translation: DecodedText,
         *,
         layer: int | None = None,
         head: int | None = None,
@@ -133,5 +134,5 @@ class Translator:
         encode = self.languages.source.encode
         return pad_sequences([encode(text, longest, self.unknown) for text in texts], PAD)
 
-    def _of(self, h: Hypothesis) -> Written:
-        return Written.of(h, self.languages.target)
+    def _of(self, h: Hypothesis) -> DecodedText:
+        return DecodedText.of(h, self.languages.target)

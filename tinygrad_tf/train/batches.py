@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.models.gpt import IGNORE as IGNORE  # what the padding of a batch is filled with
 from tinygrad_tf.text.tokens import TokenFile, random_generator
 from tinygrad_tf.train.order import EpochOrder, not_a_state
+from tinygrad_tf.types import IGNORE
 
 
 class Examples(Protocol):

@@ -27,10 +27,10 @@ from tinygrad_tf.text.tokenizers import Tokenizer
 from tinygrad_tf.text.tokens import TokenSet, open_tokens
 from tinygrad_tf.train.batches import evaluation_batches, training_batches
 from tinygrad_tf.train.events import Event, PlanEvent, WarningEvent
+from tinygrad_tf.train.integrity import digests, intact_block, seal
 from tinygrad_tf.train.options import Recipe, TrainOptions
 from tinygrad_tf.train.parallel import Compute
 from tinygrad_tf.train.prepare import Workspace, build, new_tokenizer, reopen, text_source
-from tinygrad_tf.train.seal import digests, intact_block, seal
 from tinygrad_tf.train.store import RunStore, restore
 from tinygrad_tf.train.trainer import TrainConfig, Trainer
 

@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.nn.module import Module, Parameter
-
-Array = npt.NDArray[Any]
+from tinygrad_tf.types import Array
 
 # Entries that one chain of passes updates at a time, so that they stay in the cache.
 BLOCK = 1 << 15

@@ -23,7 +23,7 @@ import numpy as np
 
 from tinygrad_tf.engine.differentiate import grad
 from tinygrad_tf.engine.graph import no_grad
-from tinygrad_tf.engine.guard import unguarded
+from tinygrad_tf.engine.mutation import unguarded
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.nn.layers import dropout_from
 from tinygrad_tf.nn.module import Module, Parameter

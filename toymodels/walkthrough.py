@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from toymodels.exhibits import Bars, Grid, Part, Sheet
 from toymodels.learned import SEEDS, Place, deciding_places, learn
 from toymodels.markov import Markov, matrix_size
 from toymodels.masks import selective
 from toymodels.model import LanguageModel
+from toymodels.report import Bars, Grid, Part, Sheet
 from toymodels.sentences import CMD3, LOGS, PAIR, Language
 from toymodels.skips import Skips
 from toymodels.text import Ids

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tinygrad_tf.models.encoder import Encoder, EncoderConfig
-from tinygrad_tf.tasks.labelling import (
+from tinygrad_tf.tasks.classification import (
     LabellingTask,
     Scale,
     new_model,
@@ -17,8 +17,8 @@ from tinygrad_tf.tasks.labelling import (
     side_and_scale,
     text_limit,
 )
-from tinygrad_tf.tasks.sides import Side
 from tinygrad_tf.tasks.task import OpenedRun
+from tinygrad_tf.tasks.task_tokenizer import TaskTokenizer
 from tinygrad_tf.text.tokenizers import Unknown
 
 
@@ -31,15 +31,15 @@ class Labelled:
     number: float | None = None
 
 
-class Labeller:
+class TextClassifier:
     """A trained classifier, or regressor, with its tokenizer and labels."""
 
-    def __init__(self, model: Encoder, side: Side, scale: Scale) -> None:
+    def __init__(self, model: Encoder, side: TaskTokenizer, scale: Scale) -> None:
         self.model, self.side, self.scale = model, side, scale
         self.model.eval()
 
     @classmethod
-    def load(cls, run_dir: str | Path, weights: str = "best") -> Labeller:
+    def load(cls, run_dir: str | Path, weights: str = "best") -> TextClassifier:
         """That of a run; weights: "best" by validation loss, or "last".
 
         Raises InputError where the directory is not a whole run of `tt train-classifier`.

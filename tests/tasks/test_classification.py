@@ -8,9 +8,9 @@ import pytest
 from tests.tasks.tiny_tasks import labelling, new_run, options, train
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.tasks import bag_of_words
-from tinygrad_tf.tasks.labeller import Labeller
-from tinygrad_tf.tasks.labelling import prepare_labelling
+from tinygrad_tf.tasks.classification import prepare_labelling
 from tinygrad_tf.tasks.task import TaskOptions
+from tinygrad_tf.tasks.text_classifier import TextClassifier
 
 WELL = {"steps": 250, "learning_rate": 5e-3, "eval_every": 50, "checkpoint_every": 250}
 PLAIN = {"d_model": 16, "dropout": 0.0}
@@ -25,7 +25,7 @@ def test_it_learns_an_order_of_words(tmp_path, pooling):
     table = np.array(figures["confusion"])
     assert table.sum() == figures["examples"]
     assert np.trace(table) / table.sum() == figures["accuracy"]
-    labeller = Labeller.load(tmp_path / "run")
+    labeller = TextClassifier.load(tmp_path / "run")
     found = labeller.label(["left so right", "right it is left"])
     assert [one.labels[0][0] for one in found] == ["L", "R"]
     for one in found:
@@ -53,7 +53,7 @@ def test_it_learns_numbers(tmp_path):
     figures = train(new_run(tmp_path, "regression", training=training, model=PLAIN))[-1].figures
     assert figures["r2"] > 0.9 and figures["rmse"] < 8 and figures["mae"] <= figures["rmse"]
     assert figures["bag_of_words_rmse"] < 3, "here the bag says all"
-    (one, other) = Labeller.load(tmp_path / "run").label(["yes yes yes no", "no no no"])
+    (one, other) = TextClassifier.load(tmp_path / "run").label(["yes yes yes no", "no no no"])
     assert abs(one.number - 35) < 10 and abs(other.number - 5) < 10 and one.labels == ()
 
 
@@ -98,7 +98,7 @@ def test_what_is_no_number_is_refused(tmp_path, number):
 
 def test_what_cannot_be_read_is_refused(tmp_path):
     train(new_run(tmp_path, "labelling"))
-    labeller = Labeller.load(tmp_path / "run")
+    labeller = TextClassifier.load(tmp_path / "run")
     with pytest.raises(InputError, match="lacks 'up'"):
         labeller.label(["left up"])
     with pytest.raises(InputError, match="the text is empty"):

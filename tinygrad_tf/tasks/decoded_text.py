@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.engine.graph import no_grad
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.decoding import Hypothesis
 from tinygrad_tf.models.seq2seq import Transformer
 from tinygrad_tf.nn.hooks import record
-from tinygrad_tf.tasks.sides import Side
-
-Array = npt.NDArray[Any]
+from tinygrad_tf.tasks.task_tokenizer import TaskTokenizer
+from tinygrad_tf.types import Array
 
 
 @dataclass(frozen=True)
-class Written:
+class DecodedText:
     """A text that was written, its ln probability in nats, and its score; see Hypothesis."""
 
     text: str
@@ -29,7 +26,7 @@ class Written:
     tokens: tuple[int, ...]
 
     @classmethod
-    def of(cls, h: Hypothesis, side: Side) -> Written:
+    def of(cls, h: Hypothesis, side: TaskTokenizer) -> DecodedText:
         """The text of a hypothesis, in the language of a side."""
         return cls(side.decode(h.tokens), h.log_prob, h.score, h.finished, h.tokens)
 
@@ -40,7 +37,7 @@ class Written:
 
 def cross_attention(
     model: Transformer,
-    written: Written,
+    written: DecodedText,
     source: Array,
     lengths: Array | None = None,
     *,

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text.bpe.counting import count_pieces
 from tinygrad_tf.text.bpe.splitting import Splitter
@@ -19,8 +16,7 @@ from tinygrad_tf.text.bpe.training import train_bpe
 from tinygrad_tf.text.tokenizer_files import KINDS
 from tinygrad_tf.text.tokenizers import Tokenizer, Unknown
 from tinygrad_tf.text.word_tokenizer import WordTokenizer
-
-Ids = npt.NDArray[np.int64]
+from tinygrad_tf.types import Ids
 
 TOKENIZERS = ("word", "bpe")
 VOCAB_SIZE = 512
@@ -28,7 +24,7 @@ PAD = 0
 
 
 @dataclass(frozen=True)
-class Side:
+class TaskTokenizer:
     """A tokenizer whose tokens come after `specials`, which no text contains.
 
     The first of these is PAD. The tokenizer's own special tokens, if any, are left out. `name` is
@@ -90,7 +86,7 @@ class Side:
 
 
 def read_tokenizer(content: bytes) -> Tokenizer:
-    """The tokenizer of a file that `Side.file` made."""
+    """The tokenizer of a file that `TaskTokenizer.file` made."""
     fields: dict[str, Any] = json.loads(content)
     if "model" in fields:
         return BPETokenizer.from_json(fields)

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tinygrad_tf.corpus.grammar import Derivation, Grammar, Slot
-from tinygrad_tf.corpus.world import GRAMMAR, RULES, SLOTS
+from tinygrad_tf.corpus.story_grammar import GRAMMAR, RULES, SLOTS
 
 DRAWN = 2000
 

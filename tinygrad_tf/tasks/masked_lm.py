@@ -15,13 +15,14 @@ import numpy.typing as npt
 from tinygrad_tf.corpus.pronouns import draw_coreferences
 from tinygrad_tf.engine.graph import no_grad
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.models.encoder import IGNORE, EncoderConfig, MaskedLanguageModel
+from tinygrad_tf.models.encoder import EncoderConfig, MaskedLanguageModel
 from tinygrad_tf.tasks.examples import HiddenExamples, in_batches
 from tinygrad_tf.tasks.held_out import hold_out
-from tinygrad_tf.tasks.sides import Side, learn_tokenizer, read_tokenizer
 from tinygrad_tf.tasks.task import Files, OpenedRun, Task, TaskOptions, TaskRecipe
+from tinygrad_tf.tasks.task_tokenizer import TaskTokenizer, learn_tokenizer, read_tokenizer
 from tinygrad_tf.text.reading import read_text
 from tinygrad_tf.text.tokenizers import Unknown
+from tinygrad_tf.types import IGNORE
 
 SPECIALS = ("PAD", "MASK")
 # How a hidden token is written: [MASK], or a _ that is no part of a word.
@@ -53,7 +54,7 @@ class FillTask(Task):
 
     def __init__(self, recipe: TaskRecipe, files: Files, notes: Iterable[str] = ()) -> None:
         self.recipe, self.files, self.notes = recipe, files, tuple(notes)
-        self.side = Side(read_tokenizer(files[TOKENIZER_FILE]), SPECIALS)
+        self.side = TaskTokenizer(read_tokenizer(files[TOKENIZER_FILE]), SPECIALS)
         config = EncoderConfig.from_dict(recipe.model)
         self.model: MaskedLanguageModel = MaskedLanguageModel(config, recipe.seed)
         rate = recipe.options["mask_rate"]
@@ -126,7 +127,9 @@ def prepare_filling(
         numbered = [(n, line.strip()) for n, line in enumerate(content.split("\n"), 1)]
         numbered = [(n, line) for n, line in numbered if line]
         train, held_out = hold_out([line for _, line in numbered], val_fraction, options.seed or 0)
-    side = Side(learn_tokenizer(tokenizer, [line for _, line in numbered], vocab_size), SPECIALS)
+    side = TaskTokenizer(
+        learn_tokenizer(tokenizer, [line for _, line in numbered], vocab_size), SPECIALS
+    )
     longest, line = max((len(side.encode(line)), -n) for n, line in numbered)
     limit = min(LONGEST_LIMIT, max(SHORTEST_LIMIT, longest))
     shape = options.shape(**MODEL, max_length=limit, mask_id=SPECIALS.index("MASK"))
@@ -165,7 +168,7 @@ class Filled:
 class Filler:
     """A trained masked-token model with its tokenizer."""
 
-    def __init__(self, model: MaskedLanguageModel, side: Side) -> None:
+    def __init__(self, model: MaskedLanguageModel, side: TaskTokenizer) -> None:
         self.model, self.side = model, side
         self.model.eval()
 
@@ -178,7 +181,7 @@ class Filler:
         run = OpenedRun.open(run_dir, FillTask.name)
         model = MaskedLanguageModel(EncoderConfig.from_dict(run.recipe.model))
         model.load_tensors(run.weights(weights))
-        return cls(model, Side(read_tokenizer(run.files[TOKENIZER_FILE]), SPECIALS))
+        return cls(model, TaskTokenizer(read_tokenizer(run.files[TOKENIZER_FILE]), SPECIALS))
 
     @no_grad()
     def fill(self, text: str, count: int = MOST_PROBABLE, unknown: Unknown = "error") -> Filled:

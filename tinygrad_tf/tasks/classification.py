@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.corpus.opinions import draw_opinions
 from tinygrad_tf.engine.graph import no_grad
@@ -20,14 +19,13 @@ from tinygrad_tf.models.targets import pad_sequences
 from tinygrad_tf.tasks import bag_of_words
 from tinygrad_tf.tasks.examples import LabelledExamples
 from tinygrad_tf.tasks.held_out import hold_out, hold_out_by
-from tinygrad_tf.tasks.sides import PAD, Ids, Side, learn_tokenizer, read_tokenizer
 from tinygrad_tf.tasks.task import Files, Task, TaskOptions, TaskRecipe
+from tinygrad_tf.tasks.task_tokenizer import PAD, TaskTokenizer, learn_tokenizer, read_tokenizer
 from tinygrad_tf.tasks.tsv import format_columns, parse_columns
 from tinygrad_tf.text import scores
 from tinygrad_tf.text.pairs import read_labelled, read_pairs
 from tinygrad_tf.text.reading import read_text
-
-Array = npt.NDArray[Any]
+from tinygrad_tf.types import Array, Ids
 
 SPECIALS = ("PAD", "CLS")
 TOKENIZER_FILE, SCALE_FILE = "tokenizer.json", "labels.json"
@@ -176,9 +174,9 @@ class LabellingTask(Task):
         return bag_of_words.predict_numbers(train, labels, test)
 
 
-def side_and_scale(files: Files) -> tuple[Side, Scale]:
+def side_and_scale(files: Files) -> tuple[TaskTokenizer, Scale]:
     """The tokenizer and the labels of a run."""
-    side = Side(read_tokenizer(files[TOKENIZER_FILE]), SPECIALS)
+    side = TaskTokenizer(read_tokenizer(files[TOKENIZER_FILE]), SPECIALS)
     return side, Scale.from_file(files[SCALE_FILE])
 
 
@@ -230,7 +228,9 @@ def prepare_labelling(
     if data is not None:
         notes = read_text(data)[1].notes()
     every = [*train, *held_out]
-    side = Side(learn_tokenizer(tokenizer, [text for _, text in every], vocab_size), SPECIALS)
+    side = TaskTokenizer(
+        learn_tokenizer(tokenizer, [text for _, text in every], vocab_size), SPECIALS
+    )
     scale = Scale.of([label for label, _ in train], regression)
     longest = max(len(side.encode(text)) for _, text in every) + 1
     shape = options.shape(

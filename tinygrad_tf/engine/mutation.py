@@ -14,11 +14,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.engine.graph import Context, Fused, Node, switched
-
-Array = npt.NDArray[Any]
+from tinygrad_tf.types import Array
 
 
 class AnomalyError(FloatingPointError):

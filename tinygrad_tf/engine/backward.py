@@ -13,12 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tinygrad_tf.engine import guard
+from tinygrad_tf.engine import mutation
 from tinygrad_tf.engine.graph import Fused, Node, mode, switched
+from tinygrad_tf.types import Array
 
-Array = npt.NDArray[Any]
 Lift = Callable[[Any, "Node | None"], Any]
 
 # Above this many rows a float32 column sum drifts, since NumPy adds down a column one by one.
@@ -68,7 +67,7 @@ def walk_back(
                 continue
             fitted = _fit(share, parent, node.op.name)
             if anomaly:
-                guard.check_backward(node, parent, fitted, gradient)
+                mutation.check_backward(node, parent, fitted, gradient)
             if parent not in arrived:
                 arrived[parent] = fitted
                 heapq.heappush(heap, (-parent.seq, parent))
@@ -92,7 +91,7 @@ def _shares(node: Node, gradient: Any, lift: Lift | None) -> Sequence[Any]:
     op, parents, inputs = node.op, node.parents, node.inputs
     assert op is not None and parents is not None and inputs is not None
     if node.stamps is not None:
-        guard.require_unchanged(node)
+        mutation.require_unchanged(node)
     if lift is not None and mode.anomaly:
         # What goes wrong within a rule is told as the fault of the operation that it belongs to.
         with switched("anomaly", False):

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from tinygrad_tf.engine import ops
+from tinygrad_tf.engine.backward import walk_back
 from tinygrad_tf.engine.graph import Node, enable_grad
+from tinygrad_tf.engine.pytree import leaves, matched, rebuilt
 from tinygrad_tf.engine.tensor import Tensor
-from tinygrad_tf.engine.trees import leaves, matched, rebuilt
-from tinygrad_tf.engine.walk import walk_back
 
 Function = Callable[..., Any]
 

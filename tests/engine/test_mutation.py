@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.engine.numeric_gradient import Array
 from tinygrad_tf import Tensor, detect_anomaly, grad, no_grad, ops, unguarded
-from tinygrad_tf.engine.guard import AnomalyError, MutationError
+from tinygrad_tf.engine.mutation import AnomalyError, MutationError
 from tinygrad_tf.models import GPT, GPTConfig
 
 

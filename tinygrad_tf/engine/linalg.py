@@ -12,8 +12,8 @@ from tinygrad_tf.engine.arguments import as_tensor
 from tinygrad_tf.engine.einsum import einsum as einsum_record
 from tinygrad_tf.engine.einsum import lengths, parse
 from tinygrad_tf.engine.elementwise import multiply, where
+from tinygrad_tf.engine.manipulation import moveaxis, reshape, squeeze
 from tinygrad_tf.engine.reductions import sum
-from tinygrad_tf.engine.shaping import moveaxis, reshape, squeeze
 from tinygrad_tf.engine.tensor import Tensor
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.tasks.tiny_tasks import new_run, options, train
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.tasks.filling import Filler, prepare_filling
+from tinygrad_tf.tasks.masked_lm import Filler, prepare_filling
 
 WELL = {"steps": 250, "learning_rate": 5e-3, "eval_every": 50, "checkpoint_every": 250}
 

@@ -54,7 +54,7 @@ class Reply:
         return self.answer == self.right[-1]
 
 
-class Asker:
+class InstructionModel:
     """A tuned model to be asked."""
 
     def __init__(self, model: GPT) -> None:
@@ -62,7 +62,7 @@ class Asker:
         self.model.eval()
 
     @classmethod
-    def load(cls, run_dir: str | Path, weights: str = "best") -> Asker:
+    def load(cls, run_dir: str | Path, weights: str = "best") -> InstructionModel:
         """That of a run; weights: "best" by validation loss, or "last".
 
         Raises InputError where the directory is not a whole run of `tt train-instructions`.

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinygrad_tf.corpus.draws import Combination, choose, draw_split, hold_out, pieces, seeded
 from tinygrad_tf.corpus.instructions import draw_instructions, draw_two_steps, draw_unnamed
 from tinygrad_tf.corpus.opinions import draw_opinions
 from tinygrad_tf.corpus.phrases import draw_phrases
 from tinygrad_tf.corpus.pronouns import draw_coreferences
+from tinygrad_tf.corpus.splits import Combination, choose, draw_split, hold_out, pieces, seeded
 from tinygrad_tf.errors import InputError
 
 LANGUAGES = [draw_phrases, draw_coreferences, draw_opinions]
