@@ -10,7 +10,7 @@ import numpy as np
 
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.gpt import GPT
-from tinygrad_tf.models.sampling import check_sampling, generate_tokens
+from tinygrad_tf.models.generation import Sampling, generate_tokens
 from tinygrad_tf.models.soft_prompt import PromptedGPT
 from tinygrad_tf.storage.atomic import sha256_of
 from tinygrad_tf.storage.run_directory import RunDirectory
@@ -97,7 +97,7 @@ class TextGenerator:
         ids = self.prompt_ids(prompt, unknown)
         tokens = self._tokens(ids, max_new_tokens, np.random.default_rng(seed), options)
         stopper = StopStrings(stop)
-        check_sampling(max_new_tokens, temperature, top_k, top_p)
+        Sampling(temperature, top_k, top_p)
         return self._stream(tokens, stopper)
 
     def _tokens(

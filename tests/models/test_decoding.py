@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tinygrad_tf import no_grad, ops
 from tinygrad_tf.errors import FailedError, InputError
 from tinygrad_tf.models import decoding
-from tinygrad_tf.models.decoding import Hypothesis, beam_search, greedy, penalty, sample
+from tinygrad_tf.models.beam_search import Hypothesis, beam_search, greedy, penalty, sample
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
 from tinygrad_tf.models.targets import pad_sequences
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tinygrad_tf import grad, no_grad
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models import GPT, GPTConfig
-from tinygrad_tf.models.sampling import generate_tokens
+from tinygrad_tf.models.generation import generate_tokens
 from tinygrad_tf.train.batches import Batch
 from tinygrad_tf.train.parallel import Compute
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tinygrad_tf.models.sampling import choose, token_probs
+from tinygrad_tf.models.generation import choose, token_probs
 
 Array = npt.NDArray[np.float64]
 # Few different values, so that ties are common.

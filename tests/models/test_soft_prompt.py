@@ -12,7 +12,7 @@ from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.generate import TextGenerator
 from tinygrad_tf.models import GPT, GPTConfig
-from tinygrad_tf.models.sampling import generate_tokens
+from tinygrad_tf.models.generation import generate_tokens
 from tinygrad_tf.models.soft_prompt import PromptedGPT, SoftPrompt, freeze, weights_sha256
 from tinygrad_tf.storage import load_safetensors, save_safetensors
 from tinygrad_tf.text.tokenizers import CharTokenizer
