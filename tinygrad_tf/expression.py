@@ -111,10 +111,10 @@ class Expression:
         missing = [name for name in self.names if name not in values]
         unused = sorted(values.keys() - set(self.names))
         if missing and unused:
-            (near,) = difflib.get_close_matches(missing[0], unused, 1, 0.0)
+            near = difflib.get_close_matches(missing[0], unused, 1, 0.0)
             raise InputError(
                 f"no value for {', '.join(missing)}, but {unused[0]} is not in the expression",
-                f"write {missing[0]} for {near}",
+                f"write {missing[0]} for {near[0]}",
             )
         if missing:
             raise InputError(f"no value for {', '.join(missing)}", f"add {missing[0]}=1")
@@ -135,10 +135,11 @@ def _apply(step: Instruction, operands: list[Value | float]) -> Value | float:
     assert step.apply is not None
     first, *rest = operands
     constant = not any(isinstance(x, Value) for x in operands)
-    if constant:
-        operands = [Value(first), *rest]
-    elif not isinstance(first, Value) and step.name in FUNCTIONS:
-        operands = operands[::-1]  # max(2, x), which is a method of x
+    if not isinstance(first, Value):
+        if constant:
+            operands = [Value(first), *rest]
+        elif step.name in FUNCTIONS:
+            operands = operands[::-1]  # max(2, x), which is a method of x
     try:
         result: Value = step.apply(*operands)
     except InputError as error:
