@@ -82,8 +82,6 @@ def test_votes_of_all_words():
     }  # fmt: skip
     tables = exhibit(part, ReportTable)
     walks = {table.title.rstrip("`").split()[-1]: table.rows for table in tables}
-        sheet.title.rstrip("`").split()[-1]: sheet.rows for sheet in exhibit(part, ReportTable)
-    }
     words = ["log", "and", "find", "out", "whether", "it", "ran"]
     assert walks["battery"][:7] == tuple((w, v, "") for w, v in zip(words, range(2, 9)))  # noqa: B905
     assert walks["battery"][7:] == (("down", 5, "please 4"), ("please", 10, ""))
