@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from tinygrad_tf import GradcheckError, Tensor, gradcheck, ops
-from tinygrad_tf.checking.cases import cases, records
-from tinygrad_tf.checking.numeric import slope, step_for
-from tinygrad_tf.checking.table import check_record, check_table
+from tinygrad_tf.checking.cases import cases, check_record, check_table, records
+from tinygrad_tf.checking.differences import slope, step_for
 from tinygrad_tf.engine import fused, rules
 from tinygrad_tf.engine.graph import Op
 from tinygrad_tf.errors import InputError
@@ -86,10 +85,14 @@ def test_everything_given_stays_as_it_was() -> None:
         ((ops.exp, [1.0, 2.0]), {}, "none of the inputs"),
         ((ops.exp, np.arange(3)), {}, "none of the inputs"),
         ((3, X), {}, "int is not a function"),
-        ((ops.exp, X), {"method": "forward"}, "method is 'forward'"),
-        ((ops.exp, X), {"order": 3}, "order is 3"),
-        ((ops.exp, X), {"on_kink": "pass"}, "on_kink is 'pass'"),
-        ((ops.exp, X), {"up": ROW}, r"up has shape \(3,\), but the output of f has shape \(2, 3\)"),
+        ((ops.exp, X), {"method": "forward"}, "`method` is 'forward'"),
+        ((ops.exp, X), {"order": 3}, "`order` is 3"),
+        ((ops.exp, X), {"on_kink": "pass"}, "`on_kink` is 'pass'"),
+        (
+            (ops.exp, X),
+            {"up": ROW},
+            r"`up` has shape \(3,\), but the output of f has shape \(2, 3\)",
+        ),
         ((lambda x: ops.split(x, 2), X), {}, "returned a list"),
         ((np.sin, X), {"backward": lambda g, x: g, "order": 2}, "no second order"),
         ((ops.log, np.array([1.0, 0.0])), {}, r"log is -inf at output \(1,\)"),
