@@ -85,7 +85,7 @@ class TransformerLM(LanguageModel):
         return self.model.config.block_size
 
     def probs(self, history: History, at: Ids) -> Floats:
-        """Return the distributions (n, V) at the places (n,), each after a context of full length."""
+        """Return the distributions (n, V) at the places (n,), each with a full context."""
         probs = np.full((len(at), self.vocab_size), 1 / self.vocab_size)
         before = self._before(history)
         first = history.starts[at] + (self.end is None)
