@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tinygrad_tf.engine.differentiate import grad
 from tinygrad_tf.engine.graph import Fused, Op, no_grad
 from tinygrad_tf.engine.tensor import Tensor
+from tinygrad_tf.engine.transforms import grad
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.types import Array
 
@@ -97,7 +97,7 @@ def _argument_names(f: Any, count: int) -> list[str]:
 
 
 class TensorFunction:
-    """A function of Tensors, or an op of the table; the engine differentiates it."""
+    """A function of Tensors, or an op of the table; the engine.transformss it."""
 
     same_array_adds = True
 
