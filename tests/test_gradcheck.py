@@ -2,18 +2,20 @@
 
 import copy
 import pickle
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tinygrad_tf import GradcheckError, Tensor, gradcheck, ops
-from tinygrad_tf.checking.cases import cases, records
-from tinygrad_tf.checking.numeric import slope, step_for
-from tinygrad_tf.checking.table import check_record, check_table
-from tinygrad_tf.engine import fused, rules
+from tinygrad_tf.checking.cases import cases, check_record, check_table
+from tinygrad_tf.checking.differences import slope, step_for
 from tinygrad_tf.engine.graph import Op
+from tinygrad_tf.engine.table import RECORDS
 from tinygrad_tf.errors import InputError
+
+OPS = SimpleNamespace(**RECORDS)
 
 X = np.array([[0.5, -1.25, 2.0], [0.25, 1.5, -0.75]])
 ROW = np.array([1.5, -0.5, 0.25])
@@ -37,8 +39,8 @@ def test_the_name_is_a_function_whatever_was_imported_before() -> None:
 @pytest.mark.parametrize(
     ("f", "inputs"),
     [
-        (rules.exp, (X,)),
-        (fused.layer_norm, (X, ROW, None)),
+        (OPS.exp, (X,)),
+        (OPS.layer_norm, (X, ROW, None)),
         (ops.matmul, (X, X.T)),
         (ops.power, (abs(X), 3)),
         (lambda x: ops.tanh(x) * 2.0, (0.5,)),
@@ -51,7 +53,7 @@ def test_the_name_is_a_function_whatever_was_imported_before() -> None:
 )
 @pytest.mark.parametrize("method", ["central", "complex", "directional"])
 def test_right_gradients_pass(f: Any, inputs: tuple[Any, ...], method: str) -> None:
-    options = {"eps": 0.125} if f is fused.layer_norm else {}
+    options = {"eps": 0.125} if f is OPS.layer_norm else {}
     call = (lambda *xs: Tensor.record(f, *xs, **options)) if options else f
     report = gradcheck(call, *inputs, method=method, order=2)
     assert report.worst < 1e-8 and report.worst_second is not None and report.worst_second < 1e-7
@@ -86,10 +88,14 @@ def test_everything_given_stays_as_it_was() -> None:
         ((ops.exp, [1.0, 2.0]), {}, "none of the inputs"),
         ((ops.exp, np.arange(3)), {}, "none of the inputs"),
         ((3, X), {}, "int is not a function"),
-        ((ops.exp, X), {"method": "forward"}, "method is 'forward'"),
-        ((ops.exp, X), {"order": 3}, "order is 3"),
-        ((ops.exp, X), {"on_kink": "pass"}, "on_kink is 'pass'"),
-        ((ops.exp, X), {"up": ROW}, r"up has shape \(3,\), but the output of f has shape \(2, 3\)"),
+        ((ops.exp, X), {"method": "forward"}, "`method` is 'forward'"),
+        ((ops.exp, X), {"order": 3}, "`order` is 3"),
+        ((ops.exp, X), {"on_kink": "pass"}, "`on_kink` is 'pass'"),
+        (
+            (ops.exp, X),
+            {"up": ROW},
+            r"`up` has shape \(3,\), but the output of f has shape \(2, 3\)",
+        ),
         ((lambda x: ops.split(x, 2), X), {}, "returned a list"),
         ((np.sin, X), {"backward": lambda g, x: g, "order": 2}, "no second order"),
         ((ops.log, np.array([1.0, 0.0])), {}, r"log is -inf at output \(1,\)"),
@@ -320,7 +326,7 @@ def test_a_random_direction_is_bisected_to_the_entry() -> None:
 # --- the table ------------------------------------------------------------------------------------
 def test_every_record_is_proven_at_points_of_its_own() -> None:
     rows = list(check_table())
-    assert [row.op for row in rows] == [record.name for record in records()]
+    assert [row.op for row in rows] == [record.name for record in RECORDS.values()]
     assert [row.op for row in rows if not row.proven] == []
     assert all(row.report.entries and row.report.worst_second is not None for row in rows)
     assert max(row.report.worst for row in rows) < 1e-8
