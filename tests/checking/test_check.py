@@ -7,18 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.checking.failures import ROW, X, failure
 from tinygrad_tf import GradcheckError, Tensor, gradcheck, ops
 from tinygrad_tf.engine import fused, rules
 from tinygrad_tf.errors import InputError
-
-X = np.array([[0.5, -1.25, 2.0], [0.25, 1.5, -0.75]])
-ROW = np.array([1.5, -0.5, 0.25])
-
-
-def failure(*arguments: Any, **options: Any) -> GradcheckError:
-    with pytest.raises(GradcheckError) as caught:
-        gradcheck(*arguments, **options)
-    return caught.value
 
 
 # --- what it accepts ------------------------------------------------------------------------------
