@@ -5,17 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tinygrad_tf import GradcheckError, gradcheck, ops
+from tests.checking.failures import X, failure
+from tinygrad_tf import gradcheck, ops
 from tinygrad_tf.checking.differences import slope, step_for
-
-X = np.array([[0.5, -1.25, 2.0], [0.25, 1.5, -0.75]])
-ROW = np.array([1.5, -0.5, 0.25])
-
-
-def failure(*arguments: Any, **options: Any) -> GradcheckError:
-    with pytest.raises(GradcheckError) as caught:
-        gradcheck(*arguments, **options)
-    return caught.value
 
 
 @pytest.mark.parametrize(
