@@ -47,7 +47,7 @@ def by_dot(weights: list[Any], bias: Any, x: list[Any]) -> Any:
 
 
 def step(make: Callable[[float], Any], neuron: Callable[..., Any]) -> Step:
-    """Make a step: reset the gradients, forward, backward; it returns the result and all gradients."""
+    """Make a step: reset gradients, forward, backward; it returns the result and all gradients."""
     layers = network(make)
     parameters = [p for layer in layers for weights, bias in layer for p in (*weights, bias)]
 
