@@ -17,7 +17,7 @@ from tinygrad_tf.checking.functions import (
     NumpyFunction,
     TensorFunction,
 )
-from tinygrad_tf.checking.laws import laws, single_precision, structure
+from tinygrad_tf.checking.laws import check_laws, check_single_precision, check_structure
 from tinygrad_tf.checking.report import Report
 from tinygrad_tf.checking.trial import Trial, eighths
 from tinygrad_tf.errors import InputError
@@ -77,9 +77,9 @@ def gradcheck(
         function, arrays, upstream, centre, inputs, method, eps, atol, rtol, on_kink, seed
     )
     _check_finite(trial)
-    gradients = structure(trial)
+    gradients = check_structure(trial)
     report = compare(trial, gradients)
-    laws(trial, gradients, float32=float32)
+    check_laws(trial, gradients, float32=float32)
     if order == 2:
         report = report.joined(_second_order(trial, float32=float32))
     return report
@@ -93,9 +93,9 @@ def _second_order(trial: Trial, *, float32: bool) -> Report:
     if not np.all(np.isfinite(centre)):
         raise trial.error("value", "the gradient is not finite, so it has no gradient")
     second = trial.at(function=function, arrays=arrays, up=np.ones(()), centre=centre, order=2)
-    report = compare(second, structure(second))
+    report = compare(second, check_structure(second))
     if float32:
-        single_precision(second)
+        check_single_precision(second)
     return replace(report, worst=0.0, worst_second=report.worst)
 
 

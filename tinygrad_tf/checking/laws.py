@@ -15,7 +15,7 @@ SAME = 1e-9  # the effect of another order of addition, relative to the largest 
 FLOAT32 = 3e-5  # the largest error in float32, relative to 1 + the largest entry
 
 
-def structure(trial: Trial) -> list[Array]:
+def check_structure(trial: Trial) -> list[Array]:
     """Compute the gradients and check their number, their types, and what they write to.
 
     `comparison` checks the shapes, since it can say more about a wrong one.
@@ -57,7 +57,7 @@ def _unmutated(trial: Trial, before: Sequence[Array]) -> None:
             raise trial.error("mutation", "the argument is written to", which)
 
 
-def laws(trial: Trial, gradients: Sequence[Array], *, float32: bool) -> None:
+def check_laws(trial: Trial, gradients: Sequence[Array], *, float32: bool) -> None:
     """Check all other laws; raises the error of the first one that is broken."""
     _memory(trial, gradients)
     _state(trial, gradients)
@@ -65,7 +65,7 @@ def laws(trial: Trial, gradients: Sequence[Array], *, float32: bool) -> None:
     _same_array(trial)
     _layouts(trial, gradients)
     if float32:
-        single_precision(trial)
+        check_single_precision(trial)
 
 
 def _memory(trial: Trial, gradients: Sequence[Array]) -> None:
@@ -175,7 +175,7 @@ LAYOUTS: dict[str, Callable[[Array], Array]] = {
 }
 
 
-def single_precision(trial: Trial) -> None:
+def check_single_precision(trial: Trial) -> None:
     """Compare the float32 gradient with the float64 gradient at the same point."""
     single = [x.astype(np.float32) for x in trial.arrays]
     up = trial.up.astype(np.float32)

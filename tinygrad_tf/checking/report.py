@@ -78,7 +78,7 @@ class Report:
             notes=self.notes + other.notes,
         )
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         second = "" if self.worst_second is None else f", of second order {self.worst_second:.1e}"
         noun = "entry" if self.entries == 1 else "entries"
         head = (
