@@ -71,7 +71,9 @@ SOFT_PROMPT = (
     "tune-prompt runs/bpe lines.txt --length 2 --steps 4 --eval-every 2 --batch-size 4 --threads 1"
     " --out runs/bpe/soft.prompt.safetensors --quiet"
 )
-PROMPTED = "generate {run} --soft-prompt {run}/soft.prompt.safetensors --prompt the -n 20 -t 0 --json"
+PROMPTED = (
+    "generate {run} --soft-prompt {run}/soft.prompt.safetensors --prompt the -n 20 -t 0 --json"
+)
 SAID = "say find|my|files --seed 3 --out said.wav --quiet"
 
 # Fields that depend on the time or the machine, and the configuration, which the run itself holds.
