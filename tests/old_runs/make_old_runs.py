@@ -124,7 +124,7 @@ def pack(run: Path) -> None:
     with zipfile.ZipFile(HERE / f"{run.name}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(run.rglob("*")):
             name = path.relative_to(run).as_posix()
-            twice = name.startswith("best/") or name.startswith((".", "model.", "optimizer."))
+            twice = name.startswith(("best/", ".", "model.", "optimizer."))
             if path.is_file() and not twice and name != "trainer_state.json":
                 archive.writestr(
                     zipfile.ZipInfo(name), path.read_bytes(), compress_type=zipfile.ZIP_DEFLATED
