@@ -170,7 +170,7 @@ def add_in_place(out: Any, index: Any, g: Any) -> None:
 
 
 def embed_with(write: Callable[[Any, Any, Any], None]) -> Callable[..., Any]:
-    def broken(g: Any, _y: Any, inputs: Any, _extras: Any, _needs: Any, *, ids: Any) -> Any:
+    def broken(g: Any, inputs: Any, _extras: Any, _needs: Any, *, ids: Any) -> Any:
         out = np.zeros_like(inputs[0])
         write(out, ids, g)
         return (out,)
@@ -188,8 +188,8 @@ whole("+= for add.at in a table", OPS.embedding, backward=embed_with(add_in_plac
 def after(record: Fused, change: Callable[..., Any]) -> Callable[..., Any]:
     """The right backward, and then a fault."""
 
-    def broken(g: Any, y: Any, inputs: Any, extras: Any, needs: Any, **params: Any) -> Any:
-        right = list(record.backward(g, y, inputs, extras, needs, **params))
+    def broken(g: Any, inputs: Any, extras: Any, needs: Any, **params: Any) -> Any:
+        right = list(record.backward(g, inputs, extras, needs, **params))
         return change(right, g, inputs, extras, params) or right
 
     return broken
@@ -233,16 +233,16 @@ def unscaled(right: Any, *_: Any) -> None:
     right[0] = right[0] * np.sqrt(2.0)
 
 
-def mask_off_by_one(g: Any, y: Any, inputs: Any, extras: Any, needs: Any, **params: Any) -> Any:
+def mask_off_by_one(g: Any, inputs: Any, extras: Any, needs: Any, **params: Any) -> Any:
     weights = extras[0]
     if params["causal"]:
         rows, columns = weights.shape[-2:]
         weights = weights * np.tri(rows, columns, columns - rows - 1)
-    return OPS.attention.backward(g, y, inputs, (weights,), needs, **params)
+    return OPS.attention.backward(g, inputs, (weights,), needs, **params)
 
 
-def no_dropout(g: Any, y: Any, inputs: Any, extras: Any, needs: Any, **params: Any) -> Any:
-    return OPS.attention.backward(g, y, inputs, extras, needs, **params | {"drop": None})
+def no_dropout(g: Any, inputs: Any, extras: Any, needs: Any, **params: Any) -> Any:
+    return OPS.attention.backward(g, inputs, extras, needs, **params | {"drop": None})
 
 
 faulty("weight gradient transposed, fused", OPS.linear, transposed_weight)

@@ -176,7 +176,7 @@ def test_a_rule_that_does_not_fit_its_op_is_refused_when_it_is_made() -> None:
 
 
 def test_one_array_given_for_two_inputs_does_no_harm() -> None:
-    def backward(g: Any, y: Any, inputs: Any, extras: Any, needs: Any) -> Any:
+    def backward(g: Any, inputs: Any, extras: Any, needs: Any) -> Any:
         return (2.0 * g,) * 2
 
     both = Fused("both", lambda a, b: (2.0 * (a + b), ()), backward, lambda a, b: 2.0 * (a + b))

@@ -37,7 +37,7 @@ def _linear_forward(x: Array, weight: Array, bias: Array | None) -> tuple[Array,
 
 
 def _linear_backward(
-    g: Array, _y: None, inputs: Gradients, _extras: Gradients, needs: Sequence[bool]
+    g: Array, inputs: Gradients, _extras: Gradients, needs: Sequence[bool]
 ) -> Gradients:
     x, weight, _ = inputs
     rows = _rows(g)
@@ -84,7 +84,7 @@ def _layer_norm_forward(
 
 
 def _layer_norm_backward(
-    g: Array, _y: None, inputs: Gradients, extras: Gradients, needs: Sequence[bool], *, eps: float
+    g: Array, inputs: Gradients, extras: Gradients, needs: Sequence[bool], *, eps: float
 ) -> Gradients:
     x, weight, _ = inputs
     mean, rstd = extras
@@ -148,7 +148,7 @@ def _rms_norm_forward(x: Array, weight: Array | None, *, eps: float) -> tuple[Ar
 
 
 def _rms_norm_backward(
-    g: Array, _y: None, inputs: Gradients, extras: Gradients, needs: Sequence[bool], *, eps: float
+    g: Array, inputs: Gradients, extras: Gradients, needs: Sequence[bool], *, eps: float
 ) -> Gradients:
     x, weight = inputs
     rstd, width = extras[0], x.shape[-1]
@@ -192,13 +192,7 @@ def _embedding_forward(table: Array, *, ids: Array) -> tuple[Array, tuple[()]]:
 
 
 def _embedding_backward(
-    g: Array,
-    _y: None,
-    inputs: Gradients,
-    _extras: Gradients,
-    _needs: Sequence[bool],
-    *,
-    ids: Array,
+    g: Array, inputs: Gradients, _extras: Gradients, _needs: Sequence[bool], *, ids: Array
 ) -> Gradients:
     """Add each row's gradient to the row of the table it came from."""
     table = inputs[0]
@@ -298,7 +292,6 @@ def _counted(targets: Array, ignore_index: int) -> tuple[Array, Array, int]:
 
 def _cross_entropy_backward(
     g: Array,
-    _y: None,
     inputs: Gradients,
     extras: Gradients,
     _needs: Sequence[bool],

@@ -75,8 +75,6 @@ class Tensor(Recorded):
         node.params = params
         if isinstance(op, Fused):
             node.inputs, node.extras = tuple(arrays), extras
-            if op.keeps_output:
-                node.output = result
         else:
             keeps_output, keeps = op.kept(tuple([p is not None for p in parents]))
             node.inputs = tuple([x if k else None for x, k in zip(arrays, keeps, strict=True)])
