@@ -428,10 +428,19 @@ DOMAINS = {
 }
 
 
+# Two operands that are never equal, where a tie has its gradient by convention, or never both 0.
+PAIRS = {
+    "divide": binary(any_number, odd),
+    "arctan2": binary(odd, even),
+    "maximum": binary(odd, even),
+    "minimum": binary(odd, even),
+}
+
+
 def of_the_table(name: str, function: Any) -> Case:
     """The case of an op of one or two arrays: only its domain decides what is drawn."""
     kind = DOMAINS[function.op.domain]
-    inputs = unary(kind) if len(function.op.rules) == 1 else binary(even, odd)
+    inputs = unary(kind) if len(function.op.rules) == 1 else PAIRS.get(name, binary())
     return Case(name, function.op, function, inputs, same({"absolute": "abs"}.get(name, name)))
 
 

@@ -128,6 +128,11 @@ TestBesideItsTwin = BesideItsTwin.TestCase
 TestBesideItsTwin.settings = settings(max_examples=60, stateful_step_count=25)
 
 
+@pytest.mark.slow
+class TestBesideItsTwinForLong(BesideItsTwin.TestCase):
+    settings = settings(max_examples=300, stateful_step_count=25)
+
+
 @given(EIGHTHS)
 def test_the_machine_knows_a_freed_graph(x):
     twin = twins.binary("*", Twin(x), Twin(x))

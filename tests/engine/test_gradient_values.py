@@ -60,7 +60,6 @@ KNOWN = {
         None,
         [np.full((2, 1, 3, 4), 10.0), np.full((5, 4, 2), 6.0)],
     ),
-    "repeated fancy index": (lambda x: x[[0, 0]], [[1.0]], None, [[2.0]]),
     "pair index": (
         lambda x: x[[0, 0], [1, 1]],
         [np.zeros((2, 3))],
@@ -95,7 +94,6 @@ KNOWN = {
     "maximum with itself": (lambda x: ops.maximum(x, x), [1.0], None, [1.0]),
     "var of equals": (ops.var, [[1.0, 1.0, 1.0]], None, [[0, 0, 0]]),
     "logsumexp of large": (ops.logsumexp, [[1000.0, 1000.0]], None, [[0.5, 0.5]]),
-    "logsumexp with -inf": (ops.logsumexp, [[-inf, 0.0]], None, [[0, 1]]),
     "cross-entropy of extremes": (
         lambda x: ops.cross_entropy(x, [1]),
         [[[1000.0, 0.0]]],
@@ -118,12 +116,6 @@ KNOWN = {
     "tanh saturates": (ops.tanh, [[1000.0, -1000.0]], None, [[0, 0]]),
     "gelu": (ops.gelu, [1.0], None, [1.0833154705876864]),
     "gelu, tanh form": (lambda x: ops.gelu(x, "tanh"), [1.0], None, [1.0829640838457826]),
-    "einsum of different lengths": (
-        lambda x, y: ops.einsum("i,i", x, y),
-        [[2.0, 2.0], [2.0]],
-        None,
-        [[2, 2], [4]],
-    ),
     "repeat along a negative axis": (
         lambda x: ops.repeat(x, 2, axis=-1),
         [np.ones((2, 2))],
@@ -164,17 +156,6 @@ def test_known_values_at_the_edges() -> None:
     )
 
 
-def test_infinite_slopes_raise_nothing() -> None:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        assert gradients(ops.sqrt, 0.0)[0] == inf
-        assert gradients(lambda y: 0.0**y, -1.0)[0] == -inf
-
-
-def test_a_tiny_divisor_does_not_underflow() -> None:
-    dx, dy = gradients(lambda x, y: x / y, 1e-25, 1e-25, dtype=np.float32)
-    assert dx == pytest.approx(1e25, rel=1e-6) and dy == pytest.approx(-1e25, rel=1e-6)
-
-
 @pytest.mark.parametrize("kind", [np.int32, np.int64, np.uint8, np.uint16])
 def test_embedding_adds_up_repeated_rows(kind: Any) -> None:
     ids = np.array([[1, 1], [3, 1]], kind)
@@ -182,13 +163,6 @@ def test_embedding_adds_up_repeated_rows(kind: Any) -> None:
     np.testing.assert_array_equal(dtable.sum(axis=1) / 2, [0, 3, 0, 1])
     (dtable,) = gradients(lambda w: ops.embedding(w, ids * 0), np.zeros((4, 2)))
     np.testing.assert_array_equal(dtable[:, 0], [4, 0, 0, 0])
-
-
-def test_cross_entropy_with_nothing_counted_is_0() -> None:
-    x = Tensor(np.ones((2, 3)), requires_grad=True)
-    loss = ops.cross_entropy(x, [-100, -100])
-    assert loss.item() == 0.0
-    np.testing.assert_array_equal(grad(loss, x), np.zeros((2, 3)))
 
 
 def test_cross_entropy_leaves_ignored_targets_out_of_the_mean() -> None:
@@ -236,13 +210,6 @@ def test_a_query_without_keys_gets_0_and_gradient_0(masked: str) -> None:
     )
     assert np.all(y[:, empty] == 0.0) and np.all(found[0][:, empty] == 0.0)
     assert all(np.all(np.isfinite(g)) for g in [y, *found])
-
-
-def test_softmax_of_a_row_of_minus_infinity_is_0() -> None:
-    x = Tensor(np.array([[-inf, -inf], [0.0, -inf]]), requires_grad=True)
-    y = ops.softmax(x)
-    np.testing.assert_array_equal(y.data, [[0, 0], [1, 0]])
-    np.testing.assert_array_equal(grad(y, x, upstream=np.ones((2, 2))), np.zeros((2, 2)))
 
 
 def test_softmax_sees_only_differences() -> None:
