@@ -376,16 +376,16 @@ plain(
 def caught(mutant: Mutant) -> GradcheckError | None:
     try:
         mutant.check()
-    except GradcheckError as found:
-        return found
+    except GradcheckError as error:
+        return error
     return None
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.fault.replace(" ", "-"))
 def test_every_broken_gradient_is_caught(mutant: Mutant) -> None:
-    found = caught(mutant)
-    assert found is not None, mutant.fault
-    assert found.kind == mutant.kind, str(found)
+    error = caught(mutant)
+    assert error is not None, mutant.fault
+    assert error.kind == mutant.kind, str(error)
 
 
 def test_what_is_not_broken_passes_at_the_same_points() -> None:

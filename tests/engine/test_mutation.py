@@ -201,9 +201,9 @@ def test_the_first_nan_names_op_shapes_and_line() -> None:
         fault = lambda: ops.sqrt(x)  # noqa: E731
         with pytest.raises(AnomalyError) as e:
             fault()
-    said = str(e.value)
-    assert said.startswith("sqrt made NaN (1 of 2 entries) from inputs of shape (1, 2)")
-    assert said.endswith(f"at {line_of(fault)}")
+    message = str(e.value)
+    assert message.startswith("sqrt made NaN (1 of 2 entries) from inputs of shape (1, 2)")
+    assert message.endswith(f"at {line_of(fault)}")
 
 
 def test_the_first_infinity_also_within_no_grad_and_a_layer() -> None:
@@ -237,9 +237,9 @@ def test_a_gradient_that_is_not_finite_names_the_op_and_where_it_was_recorded() 
             loss = make()
             with pytest.raises(AnomalyError) as e:
                 grad(loss, x, create_graph=create_graph)
-            said = str(e.value)
-            assert said.startswith("the gradient of sqrt for its input 0 has infinity (1 of 2")
-            assert f"recorded at {line_of(make)}" in said
+            message = str(e.value)
+            assert message.startswith("the gradient of sqrt for its input 0 has infinity (1 of 2")
+            assert f"recorded at {line_of(make)}" in message
     assert x.grad is None
 
 
@@ -255,11 +255,11 @@ def test_anomaly_mode_names_the_line_of_a_changed_array() -> None:
 
 
 def test_the_modes_are_of_this_thread_and_end_with_an_exception() -> None:
-    x, seen = Tensor([0.0], requires_grad=True), []
+    x, values = Tensor([0.0], requires_grad=True), []
 
     def other() -> None:
         with np.errstate(divide="ignore"):
-            seen.append(ops.log(x).item())
+            values.append(ops.log(x).item())
 
     with pytest.raises(KeyError), detect_anomaly():
         thread = threading.Thread(target=other)
@@ -267,4 +267,4 @@ def test_the_modes_are_of_this_thread_and_end_with_an_exception() -> None:
         thread.join()
         raise KeyError
     other()
-    assert seen == [-np.inf, -np.inf]
+    assert values == [-np.inf, -np.inf]

@@ -16,8 +16,8 @@ def check(f: Any, inputs: Any, expected: Any, up: Any = None, dtype: Any = np.fl
     """The gradients of Σ up·f are these, nan and infinities included."""
     xs = leaves([np.asarray(x, dtype) for x in inputs])
     y = f(*xs)
-    found = grad(y, xs, upstream=np.ones(y.shape) if up is None else np.asarray(up, dtype))
-    for ours, known in zip(found, expected, strict=True):
+    slopes = grad(y, xs, upstream=np.ones(y.shape) if up is None else np.asarray(up, dtype))
+    for ours, known in zip(slopes, expected, strict=True):
         assert ours.shape == np.shape(known) and ours.dtype == dtype
         np.testing.assert_array_equal(ours, known)
 
@@ -169,10 +169,10 @@ def test_division_does_not_underflow_before_it_must() -> None:
 
 def test_products_with_zeros_can_be_differentiated_again() -> None:
     # d²(xyz) is z dx dy + ...: at x = y = 0 it is there although the gradient is 0.
-    found = second_order(
+    slopes = second_order(
         ops.prod, [np.array([0.0, 0.0, 3.0])], np.ones(()), [np.array([1.0, 0, 0])]
     )
-    np.testing.assert_array_equal(found[0], [0, 3, 0])
+    np.testing.assert_array_equal(slopes[0], [0, 3, 0])
 
 
 UNARY = [

@@ -198,11 +198,11 @@ QUESTIONS: list[Any] = [
 @pytest.mark.parametrize("f", QUESTIONS)
 def test_questions_about_the_numbers_have_no_gradient(f: Any) -> None:
     x = np.array([[2.0, 0.0, 1.0], [-1.0, 1.0, 0.0]])
-    said = f(Tensor(x, requires_grad=True))
-    if isinstance(said, Tensor):
-        assert not said.requires_grad
-        said = said.data
-    np.testing.assert_array_equal(said, f(x))
+    answer = f(Tensor(x, requires_grad=True))
+    if isinstance(answer, Tensor):
+        assert not answer.requires_grad
+        answer = answer.data
+    np.testing.assert_array_equal(answer, f(x))
 
 
 def test_a_refusal_names_the_remedy() -> None:
@@ -328,19 +328,6 @@ def test_methods_are_the_functions_of_ops() -> None:
 @pytest.mark.parametrize("f", [ops.exp, ops.gelu, ops.sigmoid, ops.relu, ops.erf, ops.sign])
 def test_numbers_are_accepted_like_tensors(f: Any) -> None:
     assert f(0.5).item() == pytest.approx(f(np.array([0.5])).data[0], rel=1e-15)
-
-
-@pytest.mark.parametrize("sections", [2, 3, [1, 4], [4, 2], [], [0, 9]])
-def test_split_cuts_where_numpy_cuts(sections: int | list[int]) -> None:
-    x = np.arange(12.0).reshape(2, 6)
-    expected = np.split(x, sections, axis=1)
-    for ours, theirs in zip(ops.split(x, sections, axis=1), expected, strict=True):
-        assert np.array_equal(ours.data, theirs)
-
-
-def test_split_refuses_unequal_parts() -> None:
-    with pytest.raises(ValueError, match="equal parts"):
-        ops.split(np.ones(5), 2)
 
 
 @pytest.mark.parametrize("combine", [operator.add, operator.mul, operator.truediv, operator.pow])

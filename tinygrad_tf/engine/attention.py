@@ -176,10 +176,6 @@ def _thirds(qkv: Any) -> tuple[Any, Any, Any]:
     return qkv[..., :width], qkv[..., width : 2 * width], qkv[..., 2 * width :]
 
 
-def _self_attention_forward(qkv: Array, **options: Any) -> tuple[Array, Gradients]:
-    return _attention_forward(*_thirds(qkv), **options)
-
-
 def _self_attention_backward(
     g: Array, inputs: Gradients, extras: Gradients, _needs: Sequence[bool], **options: Any
 ) -> Gradients:
@@ -188,15 +184,11 @@ def _self_attention_backward(
     return (dqkv,)
 
 
-def _self_attention_composite(qkv: Any, **options: Any) -> Any:
-    return _attention_composite(*_thirds(qkv), **options)
-
-
 _self_attention = Fused(
     "self_attention",
-    _self_attention_forward,
+    lambda qkv, **options: _attention_forward(*_thirds(qkv), **options),
     _self_attention_backward,
-    _self_attention_composite,
+    lambda qkv, **options: _attention_composite(*_thirds(qkv), **options),
 )
 
 

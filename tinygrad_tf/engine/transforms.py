@@ -250,14 +250,14 @@ class _Traced:
     def _reaches_outside(self, ends: Sequence[Node | None]) -> bool:
         """Say whether the graph of these nodes has a leaf that is not `fresh`."""
         waiting = [node for node in ends if node is not None]
-        seen = set(waiting)
+        visited = set(waiting)
         while waiting:
             node = waiting.pop()
             if node.op is None and node not in self.fresh:
                 return True
             for parent in node.parents or ():
-                if parent is not None and parent not in seen:
-                    seen.add(parent)
+                if parent is not None and parent not in visited:
+                    visited.add(parent)
                     waiting.append(parent)
         return False
 
