@@ -173,10 +173,7 @@ class GPT(Module):
         """
         run = RunDirectory.open(run_dir)
         model = cls(config_from_json(run.read_config()))
-        if weights not in ("last", "best"):
-            raise InputError(f"there are no weights {weights!r} of a run", "choose last or best")
-        best = weights == "best" and "best" in run.checkpoint_steps()
-        model.load_tensors(run.load_model("best" if best else "latest"))
+        model.load_tensors(run.load_weights(weights))
         model.eval()
         return model
 

@@ -14,7 +14,6 @@ A pointer that was lost or damaged is rebuilt from the checkpoints.
 """
 
 import errno
-import shlex
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -64,7 +63,6 @@ class RunDirectory:
     def __init__(self, path: atomic.PathLike, on_warning: Callable[[str], object] = warnings.warn):
         self.path = Path(path)
         self.on_warning = on_warning
-        self.command = "tt train-gpt"  # what goes on with the run
         self._locked = False
         self._damaged: set[str] = set()
         self._pointer_file = PointerFile(self.path)
@@ -75,10 +73,12 @@ class RunDirectory:
         path: atomic.PathLike,
         *,
         force: bool = False,
+        data: Path | None = None,
         on_warning: Callable[[str], object] = warnings.warn,
     ) -> Self:
         """Make the directory of a new run; with `force` an earlier run there is removed.
 
+        data: a finished directory, under a temporary name within `path`, that becomes data/.
         Only files that a run writes are removed, and only from a directory that is a run.
         Raises InputError where something else is there, FailedError where it cannot be made.
         """
@@ -87,7 +87,7 @@ class RunDirectory:
         if occupied and not force:
             raise InputError(
                 f"{run.path} exists and is not empty",
-                "add --force to replace the run in it, or --resume to continue it",
+                f"add `force=True` to replace the run in it, or `resume={run.path}` to continue it",
             )
         if occupied and not run._is_ours():
             raise InputError(
@@ -95,7 +95,12 @@ class RunDirectory:
                 "choose another directory",
             )
         with RunLock(run.path):
-            run._clear()
+            run._clear(data)
+            if data is not None:
+                with atomic.writing(run.path / "data"):
+                    if (run.path / "data").exists():
+                        atomic.remove(run.path / "data")
+                    atomic.publish_directory(data, run.path / "data")
         return run
 
     def _make(self) -> bool:
@@ -103,7 +108,8 @@ class RunDirectory:
         with atomic.writing(self.path):
             try:
                 self.path.mkdir(parents=True, exist_ok=True)
-                return any(path.name != LOCK_NAME for path in self.path.iterdir())
+                present = (p for p in self.path.iterdir() if not atomic.is_temporary(p))
+                return any(path.name != LOCK_NAME for path in present)
             except (FileExistsError, NotADirectoryError):
                 raise InputError(
                     f"{self.path} cannot be a run's directory: a file is in its way",
@@ -206,7 +212,7 @@ class RunDirectory:
             raise InputError(f"a checkpoint's step cannot be {step}", "count steps from 0")
         with self.lock():
             old = self._pointer()
-            again = f"then go on with: {self.command} --resume {shlex.quote(self.path.as_posix())}"
+            again = f"then go on with `resume={self.path}`"
             intact = "nothing had been saved yet"
             if old is not None:
                 intact = f"the checkpoint of step {old.latest.step} is intact"
@@ -243,6 +249,13 @@ class RunDirectory:
         if self._pointer() is None and (self.path / MODEL).exists():
             return load_safetensors(self.path / MODEL)
         return self._load(which, lambda entry: self._load_arrays(entry, MODEL))
+
+    def load_weights(self, which: str = "best") -> dict[str, NDArray[Any]]:
+        """Load the weights that are "best" by validation, if any are marked so, or the "last"."""
+        if which not in ("last", "best"):
+            raise InputError(f"there are no weights {which!r} of a run", "choose last or best")
+        best = which == "best" and "best" in self.checkpoint_steps()
+        return self.load_model("best" if best else "latest")
 
     def checkpoint_steps(self) -> dict[str, int]:
         """Return the steps of the "latest", "previous" and "best" checkpoints there are."""
@@ -285,7 +298,7 @@ class RunDirectory:
             return result
         if not faults:
             raise InputError(f"{self.path} has no checkpoint marked best yet", "use the latest")
-        remedy = "restore it from a copy, or train again with --force"
+        remedy = "restore it from a copy, or train again with `force=True`"
         raise InputError(faults[0].what, remedy) from faults[0]
 
     def _warn_of_strangers(self, pointer: Pointer) -> None:
@@ -383,7 +396,7 @@ class RunDirectory:
         ]
 
     def _is_of_a_checkpoint(self, path: Path) -> bool:
-        return any(atomic.same_content(path, folder / path.name) for folder in self._checkpoints())
+        return any(atomic.same_content(path, folder / path.name) for folder in checkpoint_directories(self.path))
 
     def _leftovers(self, pointer: Pointer | None) -> list[Path]:
         """Return what a crash left half written, and checkpoints that nothing points to."""
@@ -392,11 +405,8 @@ class RunDirectory:
         leftovers = [path for path in found if atomic.is_temporary(path)]
         if pointer is not None:
             kept = {entry.dir for entry in pointer.entries}
-            leftovers += [p for p in self._checkpoints() if f"checkpoints/{p.name}" not in kept]
+            leftovers += [p for p in checkpoint_directories(self.path) if f"checkpoints/{p.name}" not in kept]
         return leftovers
-
-    def _checkpoints(self) -> list[Path]:
-        return checkpoint_directories(self.path)
 
     # Replacing an earlier run
 
@@ -408,13 +418,13 @@ class RunDirectory:
         except InputError:
             return False
 
-    def _clear(self) -> None:
-        """Remove what a run writes here, the pointer first; data/ is rewritten by its owner."""
+    def _clear(self, kept: Path | None) -> None:
+        """Remove what a run writes here but `kept`, the pointer first; data/ stays."""
         best = [self.path / "best" / n for n in (CONFIG, MODEL, *TOKENIZER_FILES)]
         files = [self.path / name for name in _RUN_FILES] + best
         with atomic.writing(self.path, "files of the earlier run may remain"):
-            for path in [*files, *self._leftovers(None), *self._checkpoints()]:
-                if path.exists():
+            for path in [*files, *self._leftovers(None), *checkpoint_directories(self.path)]:
+                if path.exists() and path != kept:
                     atomic.remove(path)
             for folder in (self.path / "checkpoints", self.path / "best"):
                 with suppress(OSError):
