@@ -7,9 +7,9 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from tinygrad_tf.train.options import TrainOptions
 
 from cli.main import run
-from tinygrad_tf.train.options import TrainOptions
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ import signal
 from pathlib import Path
 
 import pytest
-
 from tinygrad_tf.train.experiment import Experiment
 from tinygrad_tf.train.options import TrainOptions
 

@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from tinygrad_tf.tasks.task import TaskOptions
 
 from tests.tasks.tiny_tasks import labelling, new_run, options, train
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.tasks import bag_of_words
 from tinygrad_tf.tasks.classification import prepare_labelling
-from tinygrad_tf.tasks.task import TaskOptions
 from tinygrad_tf.tasks.text_classifier import TextClassifier
 
 WELL = {"steps": 250, "learning_rate": 5e-3, "eval_every": 50, "checkpoint_every": 250}

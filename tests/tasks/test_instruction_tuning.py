@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tinygrad_tf.tasks.run import TaskRun
+from tinygrad_tf.tasks.task import TaskOptions
 
 from tinygrad_tf.corpus.combinations import Question, combinations, draw_questions
 from tinygrad_tf.errors import InputError
@@ -24,8 +26,6 @@ from tinygrad_tf.tasks.instruction_tuning import (
     prepare_instructions,
     unpack_weights,
 )
-from tinygrad_tf.tasks.run import TaskRun
-from tinygrad_tf.tasks.task import TaskOptions
 from tinygrad_tf.train.optim import AdamW
 from tinygrad_tf.train.parallel import loss_and_gradients
 from tinygrad_tf.types import IGNORE

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tinygrad_tf.train.experiment import Experiment
+from tinygrad_tf.train.options import TrainOptions
 
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.generate import TextGenerator
 from tinygrad_tf.models import GPT
 from tinygrad_tf.models.soft_prompt import PromptedGPT, SoftPrompt, weights_sha256
 from tinygrad_tf.tasks.prompt_tuning import PromptTuning, PromptTuningOptions
-from tinygrad_tf.train.experiment import Experiment
-from tinygrad_tf.train.options import TrainOptions
 
 SHAPE = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 12, "threads": 1}
 STYLES = ("abc", "def", "ghi", "jkl", "mno", "pqr", "stu", "vwx")

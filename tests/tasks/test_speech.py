@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tinygrad_tf.tasks.events import ReportEvent
+from tinygrad_tf.tasks.run import TaskRun
+from tinygrad_tf.tasks.task import TaskOptions
 
 from tinygrad_tf.audio import (
     RATE,
@@ -24,12 +27,9 @@ from tinygrad_tf.audio import (
     write_wav,
 )
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.tasks.events import ReportEvent
 from tinygrad_tf.tasks.recordings import deal, find_recordings, spoken_form
-from tinygrad_tf.tasks.run import TaskRun
 from tinygrad_tf.tasks.speech import SpeechTask, prepare_speech
 from tinygrad_tf.tasks.speech_features import Utterance, hear, pack, unpack
-from tinygrad_tf.tasks.task import TaskOptions
 from tinygrad_tf.tasks.transcriber import Transcriber
 
 SENTENCES = ("find my files", "find my photos", "open my files", "open my photos")

@@ -6,12 +6,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-from tinygrad_tf.audio import all_commands
 from tinygrad_tf.tasks.events import ReportEvent
 from tinygrad_tf.tasks.run import TaskRun
-from tinygrad_tf.tasks.speech import prepare_speech
 from tinygrad_tf.tasks.task import TaskOptions
+
+from tinygrad_tf.audio import all_commands
+from tinygrad_tf.tasks.speech import prepare_speech
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,12 @@
 import time
 
 import pytest
+from tinygrad_tf.tasks.run import TaskRun
+from tinygrad_tf.tasks.task import TaskOptions
 
 from tinygrad_tf.tasks.classification import prepare_labelling
 from tinygrad_tf.tasks.coreference import CoreferenceDemo
 from tinygrad_tf.tasks.masked_lm import Filler, prepare_filling
-from tinygrad_tf.tasks.run import TaskRun
-from tinygrad_tf.tasks.task import TaskOptions
 from tinygrad_tf.tasks.translation import prepare_translation
 from tinygrad_tf.tasks.translator import Translator
 

@@ -4,16 +4,16 @@ import json
 import shutil
 
 import pytest
+from tinygrad_tf.tasks.run import TaskRun
+from tinygrad_tf.train.experiment import Experiment
 
 from tests.tasks.tiny_tasks import MAKERS, new_run, train
 from tinygrad_tf.errors import FailedError, InputError
 from tinygrad_tf.models.gpt import GPT
 from tinygrad_tf.storage.run_directory import RunDirectory
 from tinygrad_tf.tasks.masked_lm import FillTask
-from tinygrad_tf.tasks.run import TaskRun
 from tinygrad_tf.tasks.translation import TranslationTask
 from tinygrad_tf.tasks.translator import Translator
-from tinygrad_tf.train.experiment import Experiment
 
 KINDS = list(MAKERS)
 

@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from tinygrad_tf.tasks.run import TaskRun
+from tinygrad_tf.tasks.task import TaskOptions
 
 from tests.tasks.tiny_tasks import new_run, options, pairs_file, train, translation
 from tinygrad_tf.corpus.phrases import ALWAYS
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.storage.run_directory import RunDirectory
-from tinygrad_tf.tasks.run import TaskRun
-from tinygrad_tf.tasks.task import TaskOptions
 from tinygrad_tf.tasks.task_tokenizer import TaskTokenizer, learn_tokenizer, read_tokenizer
 from tinygrad_tf.tasks.translation import SPECIALS, prepare_translation
 from tinygrad_tf.tasks.translator import Translator

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tinygrad_tf.tasks.classification import LabellingTask, prepare_labelling
-from tinygrad_tf.tasks.masked_lm import FillTask, prepare_filling
 from tinygrad_tf.tasks.run import TaskRun
 from tinygrad_tf.tasks.task import Task, TaskOptions
+
+from tinygrad_tf.tasks.classification import LabellingTask, prepare_labelling
+from tinygrad_tf.tasks.masked_lm import FillTask, prepare_filling
 from tinygrad_tf.tasks.translation import TranslationTask, prepare_translation
 
 NUMBERS = ("one uno", "two dos", "three tres", "four cuatro", "five cinco", "six seis")

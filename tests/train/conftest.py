@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from tinygrad_tf.train.options import TrainOptions
 
 WORDS = ("the", "cat", "sat", "on", "a", "mat", "and", "then", "a", "dog", "ran", "to", "see")

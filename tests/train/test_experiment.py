@@ -8,13 +8,13 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from tinygrad_tf.train.experiment import Experiment
+from tinygrad_tf.train.options import TrainOptions
 
 from tinygrad_tf.errors import FailedError, InputError
 from tinygrad_tf.models import GPT
 from tinygrad_tf.storage.run_directory import RunDirectory
 from tinygrad_tf.train import events
-from tinygrad_tf.train.experiment import Experiment
-from tinygrad_tf.train.options import TrainOptions
 
 DOCUMENTED = {
     "plan": "run preset params tokens_train tokens_val vocab_size epochs flops memory_bytes "

@@ -5,10 +5,10 @@ import math
 from pathlib import Path
 
 import pytest
+from tinygrad_tf.train.options import MODEL_FIELDS, TRAIN_FIELDS, Recipe, TrainOptions
 
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.presets import PRESETS
-from tinygrad_tf.train.options import MODEL_FIELDS, TRAIN_FIELDS, Recipe, TrainOptions
 
 
 def test_the_text_chooses_the_preset():

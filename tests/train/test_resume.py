@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tinygrad_tf.train.experiment import Experiment
 
 from tinygrad_tf.errors import FailedError, InputError, TinygradError
 from tinygrad_tf.storage.run_directory import RunDirectory
-from tinygrad_tf.train.experiment import Experiment
 
 ROOT = Path(__file__).resolve().parents[2]
 POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL and no SIGINT to send")

@@ -396,7 +396,10 @@ class RunDirectory:
         ]
 
     def _is_of_a_checkpoint(self, path: Path) -> bool:
-        return any(atomic.same_content(path, folder / path.name) for folder in checkpoint_directories(self.path))
+        return any(
+            atomic.same_content(path, folder / path.name)
+            for folder in checkpoint_directories(self.path)
+        )
 
     def _leftovers(self, pointer: Pointer | None) -> list[Path]:
         """Return what a crash left half written, and checkpoints that nothing points to."""
@@ -405,7 +408,9 @@ class RunDirectory:
         leftovers = [path for path in found if atomic.is_temporary(path)]
         if pointer is not None:
             kept = {entry.dir for entry in pointer.entries}
-            leftovers += [p for p in checkpoint_directories(self.path) if f"checkpoints/{p.name}" not in kept]
+            leftovers += [
+                p for p in checkpoint_directories(self.path) if f"checkpoints/{p.name}" not in kept
+            ]
         return leftovers
 
     # Replacing an earlier run

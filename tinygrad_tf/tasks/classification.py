@@ -38,7 +38,13 @@ SHORTEST_LIMIT = 32
 ROWS = 128
 MISTAKES_SHOWN = 5
 
-MODEL = {"d_model": 64, "n_heads": 4, "n_layers": 2, "dropout": 0.1, "scale_embedding": True}
+MODEL: dict[str, Any] = {
+    "d_model": 64,
+    "n_heads": 4,
+    "n_layers": 2,
+    "dropout": 0.1,
+    "scale_embedding": True,
+}
 TRAINING = {
     "steps": 800,
     "learning_rate": 1e-3,
@@ -152,7 +158,7 @@ class ClassificationTask(ExampleTask):
         config = EncoderConfig(
             vocab_size=words.vocab_size,
             n_outputs=max(1, len(scale.labels)),
-            **{"max_length": max(SHORTEST_LIMIT, longest), "cls_id": CLS} | given,
+            **({"max_length": max(SHORTEST_LIMIT, longest), "cls_id": CLS} | given),
         )
         own = {
             "data": None if data is None else str(Path(data).absolute()),

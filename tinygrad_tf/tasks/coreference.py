@@ -33,7 +33,7 @@ from tinygrad_tf.types import IGNORE, Ids
 SPECIALS = ("PAD", "MASK")
 PRONOUN = "it"
 BATCH_SIZE = 64
-MODEL = {
+MODEL: dict[str, Any] = {
     "d_model": 64,
     "n_heads": 2,
     "n_layers": 2,

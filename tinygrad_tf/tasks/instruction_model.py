@@ -60,6 +60,7 @@ class InstructionModel(Predictor):
     """A GPT that was tuned on instructions."""
 
     task: ClassVar[type[Task]] = InstructionTask
+    model: GPT
 
     def __init__(self, model: GPT) -> None:
         self.model, self.tokenizer = model, InstructionTokenizer()

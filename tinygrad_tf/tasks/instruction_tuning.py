@@ -47,7 +47,7 @@ WAYS = {
 }
 SAMPLES = 5
 
-MODEL = {
+MODEL: dict[str, Any] = {
     "block_size": 112,
     "n_layer": 3,
     "n_head": 4,

@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 import tinygrad_tf
 from tinygrad_tf import corpus
 from tinygrad_tf.errors import InputError
@@ -35,13 +33,11 @@ from tinygrad_tf.train.events import PlanEvent
 from tinygrad_tf.train.integrity import TOKEN_INDEX
 from tinygrad_tf.train.recipe import Recipe, TrainOptions
 from tinygrad_tf.train.stored_run import Files, StoredRun
-from tinygrad_tf.train.task import TokenTask
+from tinygrad_tf.train.task import TokenTask, longest_document
 from tinygrad_tf.train.trainer import TextMeasure
 
 CORPUS_PRESET = "default"
 TEXT_PRESET = "nano-cpu"
-# The longest document that a context is made for by default.
-LONGEST_CONTEXT = 256
 EVALUATION_TOKENS = 8192
 # Of a model to start from, the shape is fixed, but not the share of activations dropped.
 CHANGEABLE = ("dropout",)
@@ -131,8 +127,9 @@ class LanguageModelTask(TokenTask):
     def build_data(self, folder: Path) -> None:
         """Read the text, make its tokenizer, and write its tokens into a folder."""
         source, options = self._source(), self.recipe.options
+        remarks: list[str] = []
         if options["init_from"] is not None:
-            tokenizer, remarks = require_lossless(find_tokenizer(options["init_from"])), []
+            tokenizer = require_lossless(find_tokenizer(options["init_from"]))
         else:
             tokenizer, remarks = make_tokenizer(
                 options["tokenizer"], source, options["vocab_size"], workers=self.recipe.threads
@@ -222,9 +219,7 @@ class LanguageModelTask(TokenTask):
                 )
             return replace(start, **fields)
         if "block_size" not in fields and tokens.lines:
-            starts = (split.starts for split in (tokens.train, tokens.val))
-            longest = max(int(np.diff(s).max()) for s in starts if s is not None)
-            fields["block_size"] = min(longest, LONGEST_CONTEXT)
+            fields["block_size"] = longest_document(tokens.train, tokens.val)
         return GPTConfig(vocab_size=size, **fields)
 
     # What a run needs besides
@@ -304,8 +299,7 @@ def _require_own_shape(
     for name, value in chosen.items():
         if value is not None and name not in CHANGEABLE:
             raise InputError(
-                f"`{name}` cannot be chosen with `init_from`: "
-                f"the model of {init_from} has its own",
+                f"`{name}` cannot be chosen with `init_from`: the model of {init_from} has its own",
                 "leave it out",
             )
 

@@ -38,7 +38,7 @@ TRAIN_FILE, HELD_OUT_FILE = "data/train.txt", "data/held_out.txt"
 SHORTEST_LIMIT, LONGEST_LIMIT = 32, 256
 MOST_PROBABLE = 5
 
-MODEL = {"d_model": 64, "n_heads": 4, "n_layers": 2, "scale_embedding": True}
+MODEL: dict[str, Any] = {"d_model": 64, "n_heads": 4, "n_layers": 2, "scale_embedding": True}
 TRAINING = {
     "steps": 1500,
     "learning_rate": 2e-3,
@@ -207,6 +207,7 @@ class MaskFiller(Predictor):
     """A trained masked-token model with its tokenizer."""
 
     task: ClassVar[type[Task]] = MaskedLMTask
+    model: MaskedLanguageModel
 
     def __init__(self, model: MaskedLanguageModel, tokenizer: TaskTokenizer) -> None:
         self.model, self.tokenizer = model, tokenizer

@@ -68,20 +68,21 @@ def own_text(
         )
     ids = np.concatenate(list(tokenizer.encode_chunks(source)))
     cut = train_size(len(ids), val_fraction)
-    return PromptText(
-        task,
-        *(
-            TokenFile(name, part, None, tokenizer.count_chars(part))
-            for name, part in (("training", ids[:cut]), ("validation", ids[cut:]))
-        ),
+    splits = (
+        TokenFile(name, part, None, tokenizer.count_chars(part))
+        for name, part in (("training", ids[:cut]), ("validation", ids[cut:]))
     )
+    return PromptText(task, *splits)
 
 
 def _documents(name: str, documents: Iterable[str], tokenizer: Tokenizer) -> TokenFile:
     """Make a split in memory of documents, a boundary before, between and after them."""
     boundary = tokenizer.encode(BOUNDARY)
     if len(boundary) != 1:
-        raise InputError("a newline is not one token of this model", "give a run that was made with `lines=False`")
+        raise InputError(
+            "a newline is not one token of this model",
+            "give a run that was made with `lines=False`",
+        )
     parts, starts, chars, length = [boundary], [0], 1, 1
     for document in documents:
         try:

@@ -41,7 +41,7 @@ UTTERANCES, SPEAKERS = 5000, 500
 # Of the embedded commands, one is held out for so many to train on; so of their speakers.
 ONE_HELD_OUT_FOR = 10
 
-MODEL = {
+MODEL: dict[str, Any] = {
     "d_model": 64,
     "n_heads": 4,
     "n_encoder_layers": 2,
@@ -114,7 +114,8 @@ class SpeechTask(ExampleTask):
         """
         options, features = TrainOptions.sort(Seq2SeqConfig, settings), SpeechFeatures()
         shape = MODEL | options.model
-        longest, own = shape["max_length"], {"features": asdict(features)}
+        longest: int = shape["max_length"]
+        own: dict[str, Any] = {"features": asdict(features)}
         if recordings is None:
             title = "speech"
             train, held_out = (
@@ -137,7 +138,9 @@ class SpeechTask(ExampleTask):
         # Also of what is held out: a word in no other text is then a mistake, but no error.
         texts = [u.text for u in train + held_out]
         words = TaskTokenizer(learn_tokenizer("word", texts), SPECIALS)
-        config = Seq2SeqConfig(src_features=features.n_dim, tgt_vocab_size=words.vocab_size, **shape)
+        config = Seq2SeqConfig(
+            src_features=features.n_dim, tgt_vocab_size=words.vocab_size, **shape
+        )
         for one in train + held_out:
             _require_room(one, words, config.max_length)
         recipe = options.recipe(title, config.as_dict(), TRAINING, BATCH_SIZE, own)
@@ -161,7 +164,8 @@ class SpeechTask(ExampleTask):
         training.
         """
         size = self.words.vocab_size
-        unigram = unigram_nats_per_target(*self._targets, size)
+        train, held_out = self._targets
+        unigram = unigram_nats_per_target(train, held_out, size)
         return {"uniform": math.log(size), "unigram": unigram}
 
     def evaluate(self) -> dict[str, Any]:

@@ -38,6 +38,7 @@ class TextClassifier(Predictor):
     """A trained classifier, or regressor, with its tokenizer and labels."""
 
     task: ClassVar[type[Task]] = ClassificationTask
+    model: Encoder
 
     def __init__(self, model: Encoder, tokenizer: TaskTokenizer, scale: Scale) -> None:
         self.model, self.tokenizer, self.scale = model, tokenizer, scale

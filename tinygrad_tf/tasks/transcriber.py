@@ -51,6 +51,7 @@ class Transcriber(Predictor):
     """A trained encoder-decoder with its words and its feature settings."""
 
     task: ClassVar[type[Task]] = SpeechTask
+    model: Transformer
 
     def __init__(self, model: Transformer, words: TaskTokenizer, features: SpeechFeatures) -> None:
         self.model, self.words, self.features = model, words, features

@@ -35,7 +35,7 @@ REPEATS = 20
 SHORTEST_LIMIT = 24
 EXAMPLES_SHOWN = 5
 
-MODEL = {
+MODEL: dict[str, Any] = {
     "d_model": 64,
     "n_heads": 4,
     "n_encoder_layers": 2,

@@ -47,6 +47,7 @@ class Translator(Predictor):
     """A trained encoder-decoder with both its languages; unknown words may be skipped."""
 
     task: ClassVar[type[Task]] = TranslationTask
+    model: Transformer
 
     def __init__(
         self, model: Transformer, languages: Languages, unknown: Unknown = "error"

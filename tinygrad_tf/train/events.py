@@ -37,7 +37,8 @@ class PlanEvent(Event):
     def as_json(self) -> dict[str, Any]:
         """Return the record as a JSON object, the facts beside the other fields."""
         record = super().as_json()
-        return record | record.pop("facts")
+        del record["facts"]
+        return record | self.facts
 
 
 @dataclass(frozen=True)

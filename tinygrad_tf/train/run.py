@@ -14,7 +14,7 @@ from typing import Any
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.storage import atomic
 from tinygrad_tf.storage.run_directory import RunDirectory
-from tinygrad_tf.train.events import Event, PlanEvent, ReportEvent, WarningEvent
+from tinygrad_tf.train.events import DoneEvent, Event, PlanEvent, ReportEvent, WarningEvent
 from tinygrad_tf.train.integrity import config_sha256, intact_block
 from tinygrad_tf.train.parallel import Compute
 from tinygrad_tf.train.store import RunStore
@@ -181,8 +181,8 @@ class Run:
             warnings, self._warnings[:] = self._warnings[:], []
             yield from (WarningEvent(trainer.progress.step, warning) for warning in warnings)
             yield event
-        if trainer.progress.step >= trainer.config.steps or not self._stopping:
-            yield from self._report(trainer, directory)
+            if isinstance(event, DoneEvent) and event.reason != "interrupted":
+                yield from self._report(trainer, directory)
 
     def _report(self, trainer: Trainer, directory: RunDirectory | None) -> Iterator[Event]:
         """Yield the figures of the best weights, which stay in the model."""

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 import tinygrad_tf
 from tinygrad_tf.models.config import GPTConfig
 from tinygrad_tf.text.tokens import TokenFile
@@ -17,6 +19,9 @@ from tinygrad_tf.train.parallel import Learner
 from tinygrad_tf.train.recipe import Recipe
 from tinygrad_tf.train.stored_run import DATA, Files, StoredRun
 from tinygrad_tf.train.trainer import TextMeasure
+
+# The longest document that a context is made for by default.
+LONGEST_CONTEXT = 256
 
 
 class Task(ABC):
@@ -84,6 +89,11 @@ class Task(ABC):
         """Read the token files from a folder from now on; None closes them."""
 
     @classmethod
+    def create(cls, *data: Any, **settings: Any) -> Self:
+        """Make the task of a new run, from its data, its own options, and TrainOptions'."""
+        raise NotImplementedError(f"{cls.__name__} is not made for a new run")
+
+    @classmethod
     def from_run(cls, run: StoredRun) -> Self:
         """Make the task again of what its run has kept."""
         raise NotImplementedError(f"{cls.__name__} keeps no run")
@@ -91,9 +101,7 @@ class Task(ABC):
     @classmethod
     def open_run(cls, run_dir: str | Path, *, data: bool = False, **settings: Any) -> StoredRun:
         """Open a run of this task; see `StoredRun.open`."""
-        return StoredRun.open(
-            run_dir, cls.name, data=data, token_files=cls.token_files, **settings
-        )
+        return StoredRun.open(run_dir, cls.name, data=data, token_files=cls.token_files, **settings)
 
     def config_json(self, files_sha256: Mapping[str, str | None]) -> dict[str, Any]:
         """Return the content of config.json, but for its own digest."""
@@ -119,6 +127,12 @@ class Task(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.title!r}, {self.recipe.training['steps']:,} steps)"
+
+
+def longest_document(*splits: TokenFile) -> int:
+    """The number of targets in the longest document, but at most LONGEST_CONTEXT."""
+    lengths = [int(np.diff(split.starts).max()) for split in splits if split.starts is not None]
+    return min(LONGEST_CONTEXT, max(lengths))
 
 
 class TokenTask(Task):
