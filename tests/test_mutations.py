@@ -34,7 +34,7 @@ MUTANTS: list[Mutant] = []
 def at_the_cases(record: Op | Fused, broken: Op | Fused) -> Callable[[], None]:
     def check() -> None:
         for case in cases(record):
-            case.of(broken).check(order=2)
+            replace(case, record=broken).check(order=2)
 
     return check
 
@@ -394,7 +394,7 @@ def test_every_broken_gradient_is_caught(mutant: Mutant) -> None:
 def test_what_is_not_broken_passes_at_the_same_points() -> None:
     for record in (rules.exp, rules.getitem, fused.linear, attention.attention):
         for case in cases(record):
-            case.of(replace(record)).check(order=2)
+            replace(case, record=replace(record)).check(order=2)
 
 
 def test_the_count() -> None:

@@ -1,7 +1,7 @@
 """Learning coreference: an encoder that names, at `it`, the noun that it refers to.
 
-Nothing shows it where that noun is. The loss is that of the answer alone; the attention from `it` to
-the noun is how the encoder finds it (source document S2, section 3.1).
+Nothing shows it where that noun is: the loss is that of the answer alone, and the attention from
+`it` to the noun is how the encoder finds it (source document S2, section 3.1).
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ class InstructionTask(ExampleTask):
         return model
 
     def _training(self, questions: Sequence[Question]) -> list[list[Turn]]:
-        """Make dialogues: most questions alone; some, and all unnamed ones, after answered others."""
+        """Make dialogues: most of one question; some, and all unnamed ones, after others."""
         if self.unnamed:
             return self._dialogues(questions, SHOTS, unnamed=True)
         few = len(questions) // FEW_SHOT_SHARE

@@ -62,8 +62,8 @@ class PromptTunedEvent(Event):
     """The losses without and with the prompt on the held-out text, in nats per token and bits
     per character.
 
-    bits_floor: the entropy of the true source, known for the embedded letters. frozen_sha256 is that
-    of the weights before and after, which are compared.
+    bits_floor: the entropy of the true source, known for the embedded letters. frozen_sha256: of
+    the weights before and after, which are compared.
     """
 
     event: ClassVar[str] = "prompt-tuned"

@@ -6,6 +6,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -37,7 +38,7 @@ class Task(ABC):
     unit: str = "nats per token"
 
     recipe: Recipe
-    files: Files = {}
+    files: Files = MappingProxyType({})
     notes: Sequence[str] = ()
 
     @property
@@ -82,10 +83,10 @@ class Task(ABC):
         """A name for the run's directory."""
         return self.recipe.title
 
-    def build_data(self, folder: Path) -> None:
+    def build_data(self, folder: Path) -> None:  # noqa: B027
         """Write the token files into a folder, where the task has such files."""
 
-    def open_data(self, folder: Path | None) -> None:
+    def open_data(self, folder: Path | None) -> None:  # noqa: B027
         """Read the token files from a folder from now on; None closes them."""
 
     @classmethod
