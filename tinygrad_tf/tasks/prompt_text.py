@@ -68,11 +68,12 @@ def own_text(
         )
     ids = np.concatenate(list(tokenizer.encode_chunks(source)))
     cut = train_size(len(ids), val_fraction)
-    splits = (
-        TokenFile(name, part, None, tokenizer.count_chars(part))
-        for name, part in (("training", ids[:cut]), ("validation", ids[cut:]))
+    first, rest = ids[:cut], ids[cut:]
+    return PromptText(
+        task,
+        TokenFile("training", first, None, tokenizer.count_chars(first)),
+        TokenFile("validation", rest, None, tokenizer.count_chars(rest)),
     )
-    return PromptText(task, *splits)
 
 
 def _documents(name: str, documents: Iterable[str], tokenizer: Tokenizer) -> TokenFile:
