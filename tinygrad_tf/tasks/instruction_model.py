@@ -63,7 +63,8 @@ class InstructionModel(Predictor):
     model: GPT
 
     def __init__(self, model: GPT) -> None:
-        self.model, self.tokenizer = model, InstructionTokenizer()
+        super().__init__(model)
+        self.tokenizer = InstructionTokenizer()
 
     @classmethod
     def from_run(cls, run: StoredRun) -> InstructionModel:

@@ -210,7 +210,8 @@ class MaskFiller(Predictor):
     model: MaskedLanguageModel
 
     def __init__(self, model: MaskedLanguageModel, tokenizer: TaskTokenizer) -> None:
-        self.model, self.tokenizer = model, tokenizer
+        super().__init__(model)
+        self.tokenizer = tokenizer
 
     @classmethod
     def from_run(cls, run: StoredRun) -> MaskFiller:

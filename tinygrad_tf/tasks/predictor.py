@@ -17,6 +17,10 @@ class Predictor(ABC):
     task: ClassVar[type[Task]]
     model: Module
 
+    def __init__(self, model: Module) -> None:
+        self.model = model
+        model.eval()
+
     @classmethod
     def load(cls, run_dir: str | Path, weights: str = "best", **settings: Any) -> Self:
         """Load the trained model from a run directory; settings: as in the constructor.
@@ -27,7 +31,6 @@ class Predictor(ABC):
         run = cls.task.open_run(run_dir)
         predictor = cls.from_run(run, **settings)
         predictor.model.load_tensors(run.weights(weights))
-        predictor.model.eval()
         return predictor
 
     @classmethod

@@ -41,7 +41,8 @@ class TextClassifier(Predictor):
     model: Encoder
 
     def __init__(self, model: Encoder, tokenizer: TaskTokenizer, scale: Scale) -> None:
-        self.model, self.tokenizer, self.scale = model, tokenizer, scale
+        super().__init__(model)
+        self.tokenizer, self.scale = tokenizer, scale
 
     @classmethod
     def from_run(cls, run: StoredRun) -> TextClassifier:

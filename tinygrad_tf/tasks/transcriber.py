@@ -54,7 +54,8 @@ class Transcriber(Predictor):
     model: Transformer
 
     def __init__(self, model: Transformer, words: TaskTokenizer, features: SpeechFeatures) -> None:
-        self.model, self.words, self.features = model, words, features
+        super().__init__(model)
+        self.words, self.features = words, features
 
     @classmethod
     def from_run(cls, run: StoredRun) -> Transcriber:

@@ -52,7 +52,8 @@ class Translator(Predictor):
     def __init__(
         self, model: Transformer, languages: Languages, unknown: Unknown = "error"
     ) -> None:
-        self.model, self.languages, self.unknown = model, languages, unknown
+        super().__init__(model)
+        self.languages, self.unknown = languages, unknown
 
     @classmethod
     def from_run(cls, run: StoredRun, unknown: Unknown = "error") -> Translator:
