@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from tinygrad_tf.checking.report import literal
-from tinygrad_tf.engine.differentiate import grad
 from tinygrad_tf.engine.graph import Fused, Op, no_grad
 from tinygrad_tf.engine.tensor import Tensor
+from tinygrad_tf.engine.transforms import grad
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.types import Array
 
