@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.models.config import GPTConfig
+from tinygrad_tf.models.config import EncoderConfig, GPTConfig
 from tinygrad_tf.models.presets import PRESETS
-from tinygrad_tf.models.sequence_config import EncoderConfig
 from tinygrad_tf.tasks.language_model import LanguageModelTask
 from tinygrad_tf.train.config import DEFAULT_SEED
 from tinygrad_tf.train.recipe import TRAIN_FIELDS, Recipe, TrainOptions
