@@ -166,7 +166,10 @@ class GPT(Stack):
         """
         run = RunDirectory.open(run_dir)
         model = cls(config_from_json(run.read_config()))
-        model.load_tensors(run.load_weights(weights))
+        if weights not in ("last", "best"):
+            raise InputError(f"there are no weights {weights!r} of a run", "choose last or best")
+        best = weights == "best" and "best" in run.checkpoint_steps()
+        model.load_tensors(run.load_model("best" if best else "latest"))
         model.eval()
         return model
 

@@ -250,13 +250,6 @@ class RunDirectory:
             return load_safetensors(self.path / MODEL)
         return self._load(which, lambda entry: self._load_arrays(entry, MODEL))
 
-    def load_weights(self, which: str = "best") -> dict[str, NDArray[Any]]:
-        """Load the weights that are "best" by validation, if any are marked so, or the "last"."""
-        if which not in ("last", "best"):
-            raise InputError(f"there are no weights {which!r} of a run", "choose last or best")
-        best = which == "best" and "best" in self.checkpoint_steps()
-        return self.load_model("best" if best else "latest")
-
     def checkpoint_steps(self) -> dict[str, int]:
         """Return the steps of the "latest", "previous" and "best" checkpoints there are."""
         pointer = self._pointer()

@@ -54,4 +54,7 @@ class StoredRun:
 
     def weights(self, which: str = "best") -> dict[str, Any]:
         """Load the weights of the checkpoint that is best by validation, or of the "last"."""
-        return self.directory.load_weights(which)
+        if which not in ("last", "best"):
+            raise InputError(f"there are no weights {which!r} of a run", "choose last or best")
+        best = which == "best" and "best" in self.directory.checkpoint_steps()
+        return self.directory.load_model("best" if best else "latest")
