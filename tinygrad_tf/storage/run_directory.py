@@ -97,10 +97,10 @@ class RunDirectory:
         with RunLock(run.path):
             run._clear(data)
             if data is not None:
-                with atomic.writing(run.path / "data"):
-                    if (run.path / "data").exists():
-                        atomic.remove(run.path / "data")
-                    atomic.publish_directory(data, run.path / "data")
+                target = run.path / "data"
+                with atomic.writing(target):
+                    atomic.remove(target) if target.exists() else None
+                    atomic.publish_directory(data, target)
         return run
 
     def _make(self) -> bool:
@@ -133,7 +133,7 @@ class RunDirectory:
                 if not run.path.is_dir():
                     fault = "is not a directory" if run.path.exists() else "does not exist"
                 raise InputError(f"{run.path} {fault}", "give the directory of a run")
-            pointer = run._pointer()
+            pointer = run._pointer_file.read(run.on_warning)
             if run._pointer_file.is_rebuilt or run._leftovers(pointer) or run._stale_names(pointer):
                 with suppress(FailedError), run.lock(wait=0):
                     pass  # taking the lock mends the run
@@ -151,7 +151,7 @@ class RunDirectory:
         with RunLock(self.path, wait=wait):
             self._locked = True
             try:
-                pointer = self._pointer()
+                pointer = self._pointer_file.read(self.on_warning)
                 if pointer is not None and self._pointer_file.is_rebuilt:
                     write_pointer(self.path / POINTER, pointer)
                 self._tidy(pointer)
@@ -211,7 +211,7 @@ class RunDirectory:
         if step < 0:
             raise InputError(f"a checkpoint's step cannot be {step}", "count steps from 0")
         with self.lock():
-            old = self._pointer()
+            old = self._pointer_file.read(self.on_warning)
             again = f"then go on with `resume={self.path}`"
             intact = "nothing had been saved yet"
             if old is not None:
@@ -246,13 +246,13 @@ class RunDirectory:
 
         In a directory without checkpoints, such as best/, they are those of model.safetensors.
         """
-        if self._pointer() is None and (self.path / MODEL).exists():
+        if self._pointer_file.read(self.on_warning) is None and (self.path / MODEL).exists():
             return load_safetensors(self.path / MODEL)
         return self._load(which, lambda entry: self._load_arrays(entry, MODEL))
 
     def checkpoint_steps(self) -> dict[str, int]:
         """Return the steps of the "latest", "previous" and "best" checkpoints there are."""
-        pointer = self._pointer()
+        pointer = self._pointer_file.read(self.on_warning)
         if pointer is None:
             return {}
         named = {"latest": pointer.latest, "previous": pointer.previous, "best": pointer.best}
@@ -269,7 +269,7 @@ class RunDirectory:
         return path if path.exists() or not (self.path / name).exists() else self.path / name
 
     def _load(self, which: Which, read: Callable[[Entry], T]) -> T:
-        pointer = self._pointer()
+        pointer = self._pointer_file.read(self.on_warning)
         if pointer is None:
             raise InputError(f"{self.path} holds no checkpoint yet", "train it until it saves one")
         candidates = {"latest": [pointer.latest, pointer.previous], "best": [pointer.best]}[which]
@@ -280,7 +280,9 @@ class RunDirectory:
             try:
                 result = read(entry)
             except InputError as fault:
-                if self._pointer() != pointer:  # another process has saved, and removed this one
+                if (
+                    self._pointer_file.read(self.on_warning) != pointer
+                ):  # another process has saved, and removed this one
                     return self._load(which, read)
                 self._damaged.add(entry.dir)
                 faults.append(fault)
@@ -427,6 +429,3 @@ class RunDirectory:
             for folder in (self.path / "checkpoints", self.path / "best"):
                 with suppress(OSError):
                     folder.rmdir()  # where nobody put anything else
-
-    def _pointer(self) -> Pointer | None:
-        return self._pointer_file.read(self.on_warning)

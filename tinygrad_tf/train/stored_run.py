@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tinygrad_tf.errors import InputError
 from tinygrad_tf.storage import atomic
 from tinygrad_tf.storage.run_directory import RunDirectory
 from tinygrad_tf.train.integrity import intact_block
