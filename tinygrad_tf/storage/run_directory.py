@@ -9,7 +9,7 @@
 
 A checkpoint is written under a temporary name, forced to the disk and renamed; then the pointer
 moves, in one step. What follows (other names, removal of old checkpoints) is done again by the
-next one to open the run, where a crash cut it short. So a run is whole at every instant; a lost pointer is rebuilt.
+next one to open the run, where a crash cut it short. So a run is whole at any time.
 """
 
 import errno
