@@ -11,7 +11,7 @@ from tinygrad_tf.corpus import generate
 from tinygrad_tf.corpus.story_grammar import GRAMMAR, SLOTS
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text import CharTokenizer, Tokenizer
-from tinygrad_tf.text.tokens import random_generator, train_size
+from tinygrad_tf.text.held_out import held_out_mask, train_size
 from tinygrad_tf.types import Ids
 from toymodels.onehot import WORD_OR_MARK, Vocabulary
 from toymodels.stories import far_places, far_words, story_language, story_words
@@ -150,9 +150,7 @@ def hold_out_stories(chars: int, val_fraction: float, seed: int) -> tuple[list[s
     stories = list(generate(chars).stories)
     if len(stories) < 4:
         raise InputError(f"{chars} characters are too few stories", "use `chars=9000`")
-    count = min(len(stories) - 1, max(1, round(len(stories) * val_fraction)))
-    held_out = np.zeros(len(stories), bool)
-    held_out[random_generator(seed).permutation(len(stories))[:count]] = True
+    held_out = held_out_mask(len(stories), val_fraction, seed)
     train = [story for story, held in zip(stories, held_out, strict=True) if not held]
     return train, list(compress(stories, held_out))
 

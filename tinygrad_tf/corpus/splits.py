@@ -1,6 +1,7 @@
 """What the drawn languages share: seeded choices, and combinations that are never trained on."""
 
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol, TypeVar
@@ -12,6 +13,7 @@ Combination = tuple[str, str, str]
 
 # So many draws in a row without anything new, and there is nothing new left.
 _PATIENCE = 5000
+_PIECES = re.compile(r"\w+|[^\w\s]")
 
 
 class Example(Protocol):

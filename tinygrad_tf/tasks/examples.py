@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.encoder import MaskedLanguageModel
 from tinygrad_tf.models.targets import pad_sequences
-from tinygrad_tf.text.tokens import random_generator
+from tinygrad_tf.text.held_out import random_generator
 from tinygrad_tf.train.order import EpochOrder
 from tinygrad_tf.types import Array, Ids
 

@@ -1,7 +1,7 @@
 """The split into a part to train on and a part held out: by position, by number or by example."""
 
-from collections.abc import Iterable, Sequence
-from itertools import compress, repeat
+from collections.abc import Sequence
+from itertools import compress
 from typing import TypeVar
 
 import numpy as np
@@ -34,7 +34,7 @@ def held_out_mask(total: int, val_fraction: float, seed: int) -> Mask:
 
 
 def hold_out(
-    examples: Sequence[T], val_fraction: float, seed: int, labels: Iterable[str] | None = None
+    examples: Sequence[T], val_fraction: float, seed: int, labels: Sequence[str] | None = None
 ) -> tuple[list[T], list[T]]:
     """Return the examples to train on and the random share held out, both in the given order.
 
@@ -43,7 +43,7 @@ def hold_out(
     group has two different examples.
     """
     groups: dict[str, dict[T, None]] = {}
-    for example, label in zip(examples, repeat("") if labels is None else labels, strict=False):
+    for example, label in zip(examples, labels or [""] * len(examples), strict=True):
         groups.setdefault(label, {})[example] = None
     held: set[T] = set()
     for different in map(list, groups.values()):
@@ -53,9 +53,9 @@ def hold_out(
     if not held:
         count = f"there are {len(set(examples))} different examples"
         raise InputError(
-            f"{count if labels is None else 'no label has two different examples'}, "
+            f"{'no label has two different examples' if labels else count}, "
             "and some are held out to test with",
-            "give at least 2" if labels is None else "give more examples",
+            "give more examples" if labels else "give at least 2",
         )
     parts: tuple[list[T], list[T]] = ([], [])
     for example in examples:
