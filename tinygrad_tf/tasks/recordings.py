@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tinygrad_tf.errors import InputError
+from tinygrad_tf.text.held_out import random_generator
 from tinygrad_tf.text.pairs import read_pairs
 from tinygrad_tf.text.reading import read_text
-from tinygrad_tf.text.tokens import random_generator
 from tinygrad_tf.text.word_tokenizer import split_words
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.text.tokens import TokenFile, random_generator
+from tinygrad_tf.text.held_out import random_generator
+from tinygrad_tf.text.tokens import TokenFile
 from tinygrad_tf.train.order import EpochOrder, not_a_state
 from tinygrad_tf.types import IGNORE
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.text.tokens import random_generator
+from tinygrad_tf.text.held_out import random_generator
 
 _POOL = 64  # batches that examples of similar length are sought in: more pads less
 

@@ -67,7 +67,7 @@ def test_the_pattern_is_read_from_the_file(tmp_path, format, pattern):
     if pattern.startswith("gpt4"):
         assert Splitter(again.pattern).split("1234567") == ["123", "456", "7"]
     assert ids(again) == ids(trained(pattern))
-    with pytest.raises(InputError, match="--pattern"):
+    with pytest.raises(InputError, match="`pattern"):
         load_bpe(tmp_path / "file", pattern="gpt2")
 
 
@@ -147,7 +147,7 @@ def test_formats_are_found_out(tmp_path):
 
 def test_files_are_not_overwritten_unasked(tmp_path):
     path = saved(tmp_path, "precious", "tokenizer.json")
-    with pytest.raises(InputError, match="exists already; use --force"):
+    with pytest.raises(InputError, match="exists already; use `force=True`"):
         save_bpe(trained(), path)
     assert path.read_text() == "precious"
     save_bpe(trained(), path, force=True)

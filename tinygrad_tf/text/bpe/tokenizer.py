@@ -280,7 +280,7 @@ def _no_token(word: str, i: int, position: int) -> InputError:
     return InputError(
         f"the vocabulary has no token for {char!r} (U+{ord(char):04X}, position {position}) "
         f"as in {word[:40]!r}, and no unknown token",
-        "write it with known characters, or use --unknown skip to leave it out",
+        'write it with known characters, or use `unknown="skip"` to leave it out',
     )
 
 
