@@ -124,7 +124,8 @@ def clipped(draw: Any) -> Drawn:
 
 @st.composite
 def normed(draw: Any) -> Drawn:
-    (x,), options = draw(along_axis(of_kind(odd)))
+    # Halves: nearer to 0 the second derivative of a single number cancels only in float64.
+    (x,), options = draw(along_axis(of_kind(lambda i: odd(i) * 4.0)))
     ord = draw(st.sampled_from([None, 2, 1, 3, 2.5]))
     return [x], options | {"ord": ord, "keepdims": draw(st.booleans())}
 
