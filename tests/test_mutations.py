@@ -48,8 +48,8 @@ def rule(fault: str, op: Op, *broken: Any, kind: str = "value") -> None:
     MUTANTS.append(Mutant(fault, kind, at_the_cases(op, replace(op, rules=chosen))))
 
 
-def whole(fault: str, record: Fused, kind: str = "value", **broken: Any) -> None:
-    """A mutant of a fused op."""
+def whole(fault: str, record: Op | Fused, kind: str = "value", **broken: Any) -> None:
+    """A mutant of any op: other passes."""
     MUTANTS.append(Mutant(fault, kind, at_the_cases(record, replace(record, **broken))))
 
 
@@ -116,11 +116,7 @@ rule(
     lambda g, _y, _x, axes, keepdims, shape: np.broadcast_to(np.sum(g), shape),
 )
 rule("order not inverted", OPS.transpose, lambda g, _y, _x, axes: np.transpose(g, axes))
-rule(
-    "element order",
-    OPS.reshape,
-    lambda g, _y, _x, shape, old: np.reshape(np.transpose(g), old),
-)
+rule("element order", OPS.reshape, lambda g, _y, _x, shape, old: np.reshape(np.transpose(g), old))
 rule(
     "shares shifted by one",
     OPS.concatenate,
@@ -317,15 +313,12 @@ def by_memory(g: Any, y: Any, _x: Any) -> Any:
 
 
 RNG = np.random.default_rng(0)
-MUTANTS.append(
-    Mutant(
-        "state of the last forward",
-        "state",
-        at_the_cases(
-            OPS.square,
-            replace(OPS.square, forward=remembering, rules=(lambda g, _y, _x: g * 2.0 * LAST[0],)),
-        ),
-    )
+whole(
+    "state of the last forward",
+    OPS.square,
+    kind="state",
+    forward=remembering,
+    rules=(lambda g, _y, _x: g * 2.0 * LAST[0],),
 )
 rule("stale buffer", OPS.exp, buffered, kind="memory")
 rule("upstream written to", OPS.exp, in_place, kind="mutation")
@@ -353,15 +346,11 @@ plain(
 
 # --- precision ------------------------------------------------------------------------------------
 rule("float32 inside", OPS.exp, lambda g, y, _x: g * y.astype(np.float32).astype(y.dtype))
-MUTANTS.append(
-    Mutant(
-        "float64 leak",
-        "float32",
-        at_the_cases(
-            OPS.sigmoid,
-            replace(OPS.sigmoid, forward=lambda x: 1.0 / (1.0 + np.exp(-x.astype(np.float64)))),
-        ),
-    )
+whole(
+    "float64 leak",
+    OPS.sigmoid,
+    kind="float32",
+    forward=lambda x: 1.0 / (1.0 + np.exp(-x.astype(np.float64))),
 )
 plain("float16 gradient", np.sin, lambda g, x: (g * np.cos(x)).astype(np.float16), X, kind="dtype")
 plain(
