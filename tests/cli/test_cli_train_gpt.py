@@ -34,7 +34,7 @@ def test_options_reach_the_library_under_its_names(tt, library):
     )
     assert options["early_stop"] == 3
     untouched = set(options) - {"texts", "out", "steps", "time_limit", "learning_rate", "bias"}
-    untouched -= {"tie_weights", "early_stop", "keep_newlines", "force"}
+    untouched -= {"tie_weights", "early_stop", "keep_newlines", "force", "dry_run"}
     assert all(options[name] is None for name in untouched), "the preset decides"
 
 
