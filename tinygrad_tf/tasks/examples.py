@@ -76,11 +76,7 @@ class ExampleBatches:
         self._order = EpochOrder(examples.lengths, batch_size, seed)
 
     def __repr__(self) -> str:
-        done = self._order.state()
-        return (
-            f"ExampleBatches({len(self.examples.lengths):,} examples, epoch {done['epoch']}, "
-            f"batch {done['cursor']} of {done['batches_per_epoch']})"
-        )
+        return f"ExampleBatches({len(self.examples.lengths):,} examples, {self._order})"
 
     def next_batch(self) -> Padded:
         """Return the next batch."""
