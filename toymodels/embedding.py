@@ -12,7 +12,7 @@ import numpy as np
 
 from tinygrad_tf import ops
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.nn.positions import sinusoidal_positions
+from tinygrad_tf.nn.layers import sinusoidal_positions
 from tinygrad_tf.types import Floats, Ids
 from toymodels.onehot import Vocabulary
 

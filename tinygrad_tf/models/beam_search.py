@@ -20,7 +20,7 @@ from tinygrad_tf.models.seq2seq import Transformer
 from tinygrad_tf.types import Array
 
 LENGTH_PENALTY = 0.6  # Vaswani et al. 2017, section 6.1
-# What a step of a search does: from the ln probabilities of the next tokens (N, V), those of the
+# A step of a search: from the ln probabilities of the next tokens (N, V), those of the
 # prefixes with them (N, V), the source of each prefix (N,) and the finished hypotheses of each
 # source, it chooses the pairs (prefix, token) that go on.
 Choose = Callable[[Array, Array, Array, list[list["Hypothesis"]]], Iterable[tuple[int, int]]]
@@ -168,7 +168,7 @@ class Search:
         return hypotheses
 
     def _log_probs(self, prefixes: Prefixes) -> Array:
-        """ln of the probability of each next token, (N, V); -inf for PAD and START."""
+        """Return ln probabilities of the next tokens, (N, V); -inf for PAD and START."""
         logits = np.asarray(prefixes.next_logits(), np.float64)
         log_probs: Array = ops.log_softmax(logits - logits.max(axis=-1, keepdims=True)).data
         log_probs[:, [self.model.config.pad_id, self.model.config.start_id]] = -np.inf
@@ -181,7 +181,7 @@ class Search:
 
 
 def _keep(width: int) -> Choose:
-    """The choice of a beam: the most probable prefixes, `width` of them with the finished."""
+    """Return the choice of a beam: the most probable prefixes, `width` of them with the finished."""
 
     def choose(
         _: Array, reached: Array, origins: Array, hypotheses: list[list[Hypothesis]]
@@ -195,7 +195,7 @@ def _keep(width: int) -> Choose:
 
 
 def _most_probable(log_probs: Array, count: int) -> list[tuple[int, int]]:
-    """The `count` highest entries as (row, token), of equals the earlier row and lower token."""
+    """Return the `count` highest entries as (row, token), among equals the earlier and lower."""
     order = np.argsort(-log_probs, axis=None, kind="stable")[:count]
     rows, tokens = np.unravel_index(order, log_probs.shape)
     pairs = zip(rows.tolist(), tokens.tolist(), strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import MISSING, asdict, dataclass, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from tinygrad_tf.errors import InputError
 
@@ -24,6 +24,15 @@ class ModelConfig:
     compared with the vocabulary instead), `bool` true or false, `str` one of CHOICES, `float` a
     positive number, or a number from 0 up to below 1 for FRACTIONS.
     """
+
+    WIDTH: ClassVar[str]  # the names of the fields that hold the width and the number of heads
+    HEADS: ClassVar[str]
+    d_ff: int | None
+    norm: str
+    activation: str
+    bias: bool
+    qkv_bias: bool | None
+    layer_norm_eps: float
 
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
@@ -48,15 +57,33 @@ class ModelConfig:
         elif kind == "float" and (not is_number or not 0.0 < value < math.inf):
             raise InputError(f"{name} is {value!r}", "give a small positive number")
 
-    def _check_heads(self, width: str, heads: str, otherwise: str) -> None:
+    def _check_heads(self, otherwise: str) -> None:
         """Raise InputError unless the heads share the width equally."""
-        channels, count = getattr(self, width), getattr(self, heads)
+        channels, count = getattr(self, self.WIDTH), getattr(self, self.HEADS)
         if channels % count:
             fitting = max(1, channels // count) * count
             raise InputError(
-                f"{width} is {channels}, which {count} heads cannot share equally",
-                f"use `{width}={fitting}`, or {otherwise}",
+                f"{self.WIDTH} is {channels}, which {count} heads cannot share equally",
+                f"use `{self.WIDTH}={fitting}`, or {otherwise}",
             )
+
+    @property
+    def feed_forward_width(self) -> int:
+        """The width inside the feed-forward."""
+        return self.d_ff or 4 * int(getattr(self, self.WIDTH))
+
+    def block_options(self) -> dict[str, Any]:
+        """Return the arguments of `Block` that this configuration decides."""
+        return {
+            "d_model": getattr(self, self.WIDTH),
+            "n_head": getattr(self, self.HEADS),
+            "d_ff": self.feed_forward_width,
+            "norm": self.norm,
+            "activation": self.activation,
+            "bias": self.bias,
+            "qkv_bias": self.qkv_bias,
+            "eps": self.layer_norm_eps,
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """Return every field by name."""
@@ -86,6 +113,7 @@ class GPTConfig(ModelConfig):
     faster from about 0.7 / √n_embd.
     """
 
+    WIDTH, HEADS = "n_embd", "n_head"
     vocab_size: int
     block_size: int = 64
     n_layer: int = 4
@@ -106,25 +134,7 @@ class GPTConfig(ModelConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_heads("n_embd", "n_head", f"an `n_head` that divides {self.n_embd}")
-
-    @property
-    def feed_forward_width(self) -> int:
-        """The width inside the feed-forward."""
-        return self.d_ff or 4 * self.n_embd
-
-    def block_options(self) -> dict[str, Any]:
-        """Return the arguments of `Block` that this configuration decides."""
-        return {
-            "d_model": self.n_embd,
-            "n_head": self.n_head,
-            "d_ff": self.feed_forward_width,
-            "norm": self.norm,
-            "activation": self.activation,
-            "bias": self.bias,
-            "qkv_bias": self.qkv_bias,
-            "eps": self.layer_norm_eps,
-        }
+        self._check_heads(f"an `n_head` that divides {self.n_embd}")
 
     def parameter_count(self) -> int:
         """Return the number of parameters of a GPT of this shape, without building it."""
@@ -166,6 +176,7 @@ class SequenceConfig(ModelConfig):
     deviation of the initial tables and matrices, by default 0.7 / √d_model.
     """
 
+    WIDTH, HEADS = "d_model", "n_heads"
     d_model: int = 128
     n_heads: int = 4
     d_ff: int | None = None
@@ -187,7 +198,7 @@ class SequenceConfig(ModelConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.d_k is None or self.d_v is None:
-            self._check_heads("d_model", "n_heads", "give both `d_k` and `d_v`")
+            self._check_heads("give both `d_k` and `d_v`")
 
     def _check_ids(self, names: tuple[str, ...], vocab_size: int) -> None:
         """Raise InputError unless the special ids are in the vocabulary and differ."""
@@ -203,29 +214,13 @@ class SequenceConfig(ModelConfig):
             raise InputError(f"special tokens share an id: {listed}", "give each its own")
 
     @property
-    def feed_forward_width(self) -> int:
-        """The width inside the feed-forward."""
-        return self.d_ff or 4 * self.d_model
-
-    @property
     def std(self) -> float:
         """The standard deviation of the initial tables and matrices."""
         return self.init_std or 0.7 / math.sqrt(self.d_model)
 
     def block_options(self) -> dict[str, Any]:
         """Return the arguments of `Block` that this configuration decides."""
-        return {
-            "d_model": self.d_model,
-            "n_head": self.n_heads,
-            "d_ff": self.feed_forward_width,
-            "d_k": self.d_k,
-            "d_v": self.d_v,
-            "norm": self.norm,
-            "activation": self.activation,
-            "bias": self.bias,
-            "qkv_bias": self.qkv_bias,
-            "eps": self.layer_norm_eps,
-        }
+        return super().block_options() | {"d_k": self.d_k, "d_v": self.d_v}
 
 
 @dataclass(frozen=True, kw_only=True)

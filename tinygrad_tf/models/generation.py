@@ -1,7 +1,8 @@
 """Generation: the next token is chosen again and again, greedily or by sampling.
 
 Any model continues texts that has `next_logits(ids, cache)`: a GPT, a GPT with a soft prompt, and
-an encoder-decoder, whose searches are in `beam_search`.
+an encoder-decoder. `beam_search` has a loop of its own over the same `Prefixes`: a search ends and
+branches texts and returns them whole with scores, while a stream yields each token at once.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Sampling:
 
 
 class Continuable(Protocol):
-    """A model that continues texts."""
+    """A model that continues texts, given a cache."""
 
     training: bool
 

@@ -18,9 +18,8 @@ from tinygrad_tf.models.huggingface import config_from_json, from_gpt2, to_gpt2
 from tinygrad_tf.models.stacks import Stack
 from tinygrad_tf.nn.cache import Cache
 from tinygrad_tf.nn.hooks import tap
-from tinygrad_tf.nn.layers import Dropout, Embedding, normal
+from tinygrad_tf.nn.layers import Dropout, Embedding, normal, sinusoidal_positions
 from tinygrad_tf.nn.module import Module, Parameter
-from tinygrad_tf.nn.positions import sinusoidal_positions
 from tinygrad_tf.storage.run_directory import RunDirectory
 from tinygrad_tf.types import IGNORE, Array
 

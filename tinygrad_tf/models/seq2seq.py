@@ -57,7 +57,7 @@ class Transformer(Module):
     def decode(self, tgt: Any, memory: Tensor, src: Any, src_lengths: Any = None) -> Tensor:
         """Return logits (B, T, V) of the token after each position of tgt (B, T).
 
-        tgt begins with START; src and src_lengths tell which positions of the memory are real.
+        tgt begins with START; src and src_lengths decide which positions of the memory are real.
         Raises InputError unless there is one target for each source.
         """
         mask = self.encoder.mask(src, src_lengths)

@@ -14,10 +14,9 @@ from tinygrad_tf.models.config import GPTConfig, SequenceConfig
 from tinygrad_tf.nn.block import Block
 from tinygrad_tf.nn.cache import Cache
 from tinygrad_tf.nn.hooks import tap
-from tinygrad_tf.nn.layers import Dropout, Embedding, LayerNorm, Linear
+from tinygrad_tf.nn.layers import Dropout, Embedding, LayerNorm, Linear, sinusoidal_positions
 from tinygrad_tf.nn.masks import length_mask, padding_mask, target_mask
 from tinygrad_tf.nn.module import Module
-from tinygrad_tf.nn.positions import sinusoidal_positions
 from tinygrad_tf.types import Mask
 
 
@@ -187,7 +186,10 @@ class SequenceStack(Stack):
 
 
 class EncoderStack(SequenceStack):
-    """Every position attends to every real one: ids (B, S) or vectors (B, S, F) -> (B, S, C)."""
+    """A stack in which every position attends to every real one.
+
+    Ids (B, S) or vectors (B, S, F) -> (B, S, C).
+    """
 
     def forward(self, src: Any, *, mask: Any = None) -> Tensor:
         """Encode a source; mask (B, 1, 1, S) is True for the keys that are real."""
@@ -213,7 +215,7 @@ class EncoderStack(SequenceStack):
 
 
 class DecoderStack(SequenceStack):
-    """Each position attends to those before it and to the memory: ids (B, T) -> (B, T, C)."""
+    """A stack whose positions attend to earlier ones and to the memory: ids (B, T) -> (B, T, C)."""
 
     def forward(
         self,

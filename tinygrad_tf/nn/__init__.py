@@ -4,9 +4,15 @@ from tinygrad_tf.nn.attention import MultiHeadAttention
 from tinygrad_tf.nn.block import Block
 from tinygrad_tf.nn.cache import Cache, LayerCache
 from tinygrad_tf.nn.hooks import record
-from tinygrad_tf.nn.layers import Dropout, Embedding, FeedForward, LayerNorm, Linear
+from tinygrad_tf.nn.layers import (
+    Dropout,
+    Embedding,
+    FeedForward,
+    LayerNorm,
+    Linear,
+    sinusoidal_positions,
+)
 from tinygrad_tf.nn.module import Module, Parameter
-from tinygrad_tf.nn.positions import sinusoidal_positions
 
 __all__ = [
     "Block",

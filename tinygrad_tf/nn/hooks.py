@@ -24,7 +24,7 @@ _recorder = _Recorder()
 
 
 def is_recording() -> bool:
-    """Tell whether this thread records, so that layers must compute all intermediate values."""
+    """Return True if this thread records: layers must then compute all intermediate values."""
     return _recorder.values is not None
 
 

@@ -14,13 +14,26 @@ from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.nn.hooks import tap
 from tinygrad_tf.nn.module import Module, Parameter
+from tinygrad_tf.types import Array
 
 ACTIVATIONS = ("relu", "gelu", "gelu_tanh")
 
 
 def normal(rng: np.random.Generator, std: float, *shape: int) -> Parameter:
-    """A float32 parameter drawn from N(0, std²)."""
+    """Draw a float32 parameter from N(0, std²)."""
     return Parameter(rng.standard_normal(shape, np.float32) * np.float32(std))
+
+
+def sinusoidal_positions(length: int, d_model: int) -> Array:
+    """Return the table of Vaswani et al. 2017, section 3.5: (length, d_model), float64.
+
+    PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos of the same: the frequency depends
+    on the pair of channels, and it is multiplied with the position.
+    """
+    channel = np.arange(d_model)
+    frequency = 10000.0 ** (-2.0 * (channel // 2) / d_model)
+    angle = np.arange(length)[:, None] * frequency
+    return np.where(channel % 2 == 0, np.sin(angle), np.cos(angle))
 
 
 class Linear(Module):
@@ -40,7 +53,7 @@ class Linear(Module):
         self.bias = Parameter(np.zeros(out_features, np.float32)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., in) -> (..., out)."""
+        """Return x W + b: (..., in) -> (..., out)."""
         return ops.linear(x, self.weight, self.bias)
 
 
@@ -72,7 +85,7 @@ class LayerNorm(Module):
         self.name = name
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., C) -> (..., C)."""
+        """Return the normalised vectors: (..., C) -> (..., C)."""
         y = ops.layer_norm(x, self.weight, self.bias, self.eps)
         return tap(self.name, "hook_normalized", y)
 
@@ -108,7 +121,7 @@ class Dropout(Module):
         self.rng = rng
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape."""
+        """Return x with dropped entries, in the same shape."""
         return ops.dropout(x, self.rate, _shard.rng or self.rng) if self.training else x
 
     def mask(self, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -145,7 +158,7 @@ class FeedForward(Module):
         self.name = name
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, T, C) -> (B, T, d_ff) -> (B, T, C)."""
+        """Apply both matrices: (B, T, C) -> (B, T, d_ff) -> (B, T, C)."""
         hidden = tap(self.name, "hook_pre", self.c_fc(x))
         if self.activation == "relu":
             hidden = ops.relu(hidden)
