@@ -181,7 +181,7 @@ class Search:
 
 
 def _keep(width: int) -> Choose:
-    """Return the choice of a beam: the most probable prefixes, `width` of them with the finished."""
+    """Return the choice of a beam: `width` of the most probable prefixes, the finished included."""
 
     def choose(
         _: Array, reached: Array, origins: Array, hypotheses: list[list[Hypothesis]]
