@@ -59,7 +59,10 @@ def close(ours: Any, theirs: Any, tolerance: float, name: str = "") -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-4), (np.float64, 1e-9)])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"),
+    [pytest.param(np.float32, 1e-4, marks=pytest.mark.slow), (np.float64, 1e-9)],
+)
 def test_logits_loss_and_every_gradient(variant: str, dtype: Any, tolerance: float) -> None:
     model = make(dtype, **VARIANTS[variant])
     w = weights_of(model)
