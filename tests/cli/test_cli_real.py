@@ -81,6 +81,13 @@ def fault(tt) -> Callable[..., tuple[int, str]]:
 # --- from beginning to end ---
 
 
+def test_the_fake_events_have_the_fields_of_a_real_run(trained, events):
+    for event in map(json.loads, trained[1].splitlines()):
+        if event["event"] != "checkpoint":
+            numbers = {"plan": (), "done": (1,)}.get(event["event"], (1, 1.0))
+            assert getattr(events, event["event"])(*numbers).keys() == event.keys()
+
+
 def test_json_lines_tell_the_whole_run(trained):
     path, out = trained
     events = [json.loads(line, parse_constant=pytest.fail) for line in out.splitlines()]
