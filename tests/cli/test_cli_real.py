@@ -141,6 +141,7 @@ def test_resume_needs_only_the_run(tt, run, trained, monkeypatch, tmp_path):
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
+@pytest.mark.slow
 def test_why_a_run_ended_is_told(tt, text, tmp_path):
     for number, (option, reason) in enumerate(
         [
@@ -164,6 +165,7 @@ def test_line_mode(tt, tmp_path):
 
 @posix
 @pytest.mark.parametrize("read", [0, 1])
+@pytest.mark.slow
 def test_a_closed_pipe_ends_it_quietly(trained, text, tmp_path, read):
     """As in `tt ... | head -1`: nothing on stderr, and a run that was being trained is whole."""
     run = tmp_path / "run"
@@ -289,6 +291,7 @@ def open_folder() -> Iterator[Path]:
 
 
 @posix
+@pytest.mark.slow
 def test_no_permission_to_write(open_folder):
     text, out = open_folder / "text.txt", open_folder / "run"
     open_folder.chmod(0o555)
@@ -310,6 +313,7 @@ def test_no_permission_to_write(open_folder):
 
 
 @linux
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_last_checkpoint(open_folder):
     disk = open_folder / "disk"
     disk.mkdir()
@@ -334,6 +338,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(open_folder):
 
 
 @posix
+@pytest.mark.slow
 def test_a_file_that_may_not_grow_leaves_the_last_checkpoint(trained, run):
     """Needs no rights: the system's limit on the size of a file stands for the full disk."""
     import resource
@@ -459,6 +464,7 @@ def test_resuming_what_cannot_go_on(fault, run, trained):
     assert code == 2 and "tokenizer.json" in line
 
 
+@pytest.mark.slow
 def test_a_diverging_run_is_told_in_one_line(text, tmp_path):
     failed = process(
         "train-gpt", text, "--out", tmp_path / "run", *TINY, "--lr", 1e6, "--grad-clip", 0,
