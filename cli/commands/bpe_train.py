@@ -122,7 +122,7 @@ def _train(
     from tinygrad_tf.text.bpe.training import train_bpe, train_classical
 
     if counts is not None or mark is not None:
-        from tinygrad_tf.text.bpe.words import count_words, read_counts_table
+        from tinygrad_tf.text.bpe.counting import count_words, read_counts_table
 
         words = (
             count_words(chunks_of(files), shared["specials"])

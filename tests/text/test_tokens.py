@@ -260,6 +260,7 @@ def test_a_full_disk_is_named(tmp_path):
         build(tmp_path, "text " * 9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [False, True])
 def test_memory_does_not_grow_with_the_text(tmp_path, lines):
     path = tmp_path / "book.txt"
