@@ -32,7 +32,7 @@ class Format:
     ending: str = ""
     """The ending of a new file's name by which the format is chosen, as `.json`."""
     pattern: Literal["held", "optional", "needed"] = "held"
-    """The splitting pattern is held by the file, or is an option that the reader may or must get."""
+    """The splitting pattern is held by the file, or is given to the reader, maybe or always."""
     in_directory: tuple[str, ...] = ()
     """The names by which a directory is known to hold a tokenizer of this format."""
     files: tuple[str, ...] = ()
