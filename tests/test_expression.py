@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.expression import FUNCTIONS, LONGEST, assignments, check, parse
+from tinygrad_tf.expression import FUNCTIONS, LONGEST, assignments, numeric_slope, parse
 
 
 def value(text, **values):
@@ -127,8 +127,8 @@ def test_precedence_is_pythons(text, x, y):
         ("exp(1, w)", "exp at column 1 takes 1 operand, not 2"),
         ("max(w)", "max at column 1 takes 2 operands, not 1"),
         ("max(w,)", "missing before ')' at column 7"),
-        ("0,5*w", "the comma at column 2 stands in no function; write 0.5, not 0,5"),
-        ("(w, 2)", "the comma at column 3 stands in no function"),
+        ("0,5*w", "the comma at column 2 is in no function; write 0.5, not 0,5"),
+        ("(w, 2)", "the comma at column 3 is in no function"),
         ("w^2", "'^' at column 2 means nothing here; write ** for a power"),
         ("w = 2", "'=' at column 3 means nothing here"),
         ("w.real", "'.' at column 2 means nothing here"),
@@ -235,9 +235,9 @@ def test_differences_agree_with_the_gradient_and_not_with_another(text, values):
     result, leaves = expression.evaluate(values)
     result.backward()
     for name, leaf in leaves.items():
-        found = check(expression, values, name)
+        found = numeric_slope(expression, values, name)
         assert found.agrees(leaf.grad) is True
-        assert found.numeric == pytest.approx(leaf.grad, rel=1e-4, abs=1e-9)
+        assert found.value == pytest.approx(leaf.grad, rel=1e-4, abs=1e-9)
         for wrong in (-leaf.grad, 2 * leaf.grad, leaf.grad + 1 + abs(leaf.grad)):
             if wrong != leaf.grad:
                 assert found.agrees(wrong) is False
@@ -245,10 +245,10 @@ def test_differences_agree_with_the_gradient_and_not_with_another(text, values):
 
 @pytest.mark.parametrize(("text", "sides"), [("relu(x)", (0, 1)), ("max(-x, 2*x)", (-1, 2))])
 def test_a_kink_is_told_by_its_two_sides(text, sides):
-    found = check(parse(text), {"x": 0}, "x")
+    found = numeric_slope(parse(text), {"x": 0}, "x")
     assert found.kink == pytest.approx(sides, abs=1e-6) and found.agrees(0.5) is None
 
 
 def test_at_the_edge_differences_cannot_tell():
-    found = check(parse("x**0.5"), {"x": 0}, "x")
-    assert found.numeric is None and found.agrees(math.inf) is None
+    found = numeric_slope(parse("x**0.5"), {"x": 0}, "x")
+    assert found.value is None and found.agrees(math.inf) is None

@@ -1,13 +1,13 @@
-"""See a graph: the Values or Tensors that a result was computed from, as text, DOT or SVG.
+"""Draw a graph: the Values or Tensors that a result was computed from, as text, DOT or SVG.
 
-print(draw(loss, model.named_parameters()).text())
+print(draw(loss, model.named_parameters()))
 draw(loss).save("loss.svg")
 """
 
 from __future__ import annotations
 
 import html
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -29,9 +29,9 @@ CHARACTER, LINE, PADDING = 7.3, 16.0, 7.0  # pixels, for a font size of 12
 
 @dataclass(frozen=True)
 class Box:
-    """One node: its title, its facts by name, and its inputs, each a box with its local slope.
+    """A node: its title, its facts as (name, text), its inputs as (box number, local slope).
 
-    `hidden` counts the inputs that were left out of a large drawing.
+    `hidden` counts the inputs that are left out of a large drawing.
     """
 
     title: str
@@ -42,34 +42,40 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of the tree: a box under one that uses it; `again` where it stands above already."""
-
-    branch: str
-    number: int
-    label: str
-    local: str
-    again: bool
-
-
-@dataclass(frozen=True)
 class Drawing:
-    """A graph as boxes, the result first; `source` holds the Value or Node of each box."""
+    """A graph as boxes, the result first; `source` holds the Value or Node behind each box."""
 
     boxes: tuple[Box, ...]
     source: tuple[Any, ...]
     notice: str = ""
 
     def with_facts(self, facts: Mapping[int, tuple[str, str]]) -> Drawing:
-        """The same drawing with one more (name, text) in some boxes, given by their numbers."""
+        """Return the same drawing with a further (name, text) in the boxes of these numbers."""
         boxes = [
             replace(box, facts=(*box.facts, facts[i])) if i in facts else box
             for i, box in enumerate(self.boxes)
         ]
         return replace(self, boxes=tuple(boxes))
 
-    def rows(self, *, ascii: bool = False) -> Iterator[Row]:
-        """The graph as a tree, each box under what uses it; a shared one is spelled out once."""
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, *, ascii: bool = False) -> str:
+        """The graph as a tree, in columns: the facts of each node and its local slope.
+
+        Every box is a line below the box that uses it; a box with several users has its inputs
+        below the first one only.
+        """
+        names = list(dict.fromkeys(name for box in self.boxes for name, _ in box.facts))
+        locals_ = ["local"] if any(slope for box in self.boxes for _, slope in box.inputs) else []
+        lines = [["", *names[:2], *locals_, *names[2:]]]
+        for label, local, facts in self._tree(ascii=ascii):
+            cells = [facts.get(name, "") for name in names]
+            lines.append([label, *cells[:2], *([local] if locals_ else []), *cells[2:]])
+        return _aligned(lines) + (f"\n{self.notice}" if self.notice else "")
+
+    def _tree(self, *, ascii: bool) -> Iterator[tuple[str, str, dict[str, str]]]:
+        """The label, the local slope and the facts of each line of the tree."""
         fork, last, bar = ("|- ", "`- ", "|  ") if ascii else ("├─ ", "└─ ", "│  ")
         uses = Counter(number for box in self.boxes for number, _ in box.inputs)
         shared = [i for i in range(len(self.boxes)) if uses[i] > 1 and not self.boxes[i].is_leaf]
@@ -79,38 +85,19 @@ class Drawing:
         while stack:
             number, local, branch, below = stack.pop()
             box = self.boxes[number]
-            again = number in shown
-            shown.add(number)
-            label = box.title + tags.get(number, "")
-            if again:
-                label += " (above)"
-            elif box.hidden:
-                label += f" ({_hidden(box)})"
-            yield Row(branch, number, label, local, again)
-            if again:
+            label = branch + box.title + tags.get(number, "")
+            if number in shown:
+                yield f"{label} (above)", local, {}
                 continue
+            shown.add(number)
+            yield f"{label} ({_hidden(box)})" if box.hidden else label, local, dict(box.facts)
             ends = [last] + [fork] * (len(box.inputs) - 1)
             for (parent, slope), end in zip(reversed(box.inputs), ends, strict=False):
                 deeper = below + ("   " if end == last else bar)
                 stack.append((parent, slope, below + end, deeper))
 
-    def __str__(self) -> str:
-        return self.text()
-
-    def text(self, *, ascii: bool = False) -> str:
-        """The tree in columns: the facts of each node, and its local slope in the one above."""
-        names = list(dict.fromkeys(name for box in self.boxes for name, _ in box.facts))
-        locals_ = ["local"] if any(slope for box in self.boxes for _, slope in box.inputs) else []
-        lines = [["", *names[:2], *locals_, *names[2:]]]
-        for row in self.rows(ascii=ascii):
-            told = {} if row.again else dict(self.boxes[row.number].facts)
-            cells = [told.get(name, "") for name in names]
-            own = [row.local] if locals_ else []
-            lines.append([row.branch + row.label, *cells[:2], *own, *cells[2:]])
-        return columns(lines) + (f"\n{self.notice}" if self.notice else "")
-
     def dot(self) -> str:
-        """The graph in Graphviz's language."""
+        """The graph in DOT, the language of Graphviz."""
         lines = ["digraph {", "  rankdir=LR;", '  node [shape=box, fontname="monospace"];']
         for number, box in enumerate(self.boxes):
             label = "\\n".join(_quoted(line) for line in _lines(box))
@@ -125,14 +112,12 @@ class Drawing:
         return "\n".join([*lines, "}", ""])
 
     def svg(self) -> str:
-        """The graph as a picture that needs nothing else: leaves to the left, the result right."""
-        sizes = [
-            (
-                CHARACTER * max(map(len, _lines(box))) + 2 * PADDING,
-                LINE * len(_lines(box)) + 2 * PADDING,
-            )
-            for box in self.boxes
-        ]
+        """The graph as a self-contained SVG: the leaves to the left, the result to the right."""
+        sizes = []
+        for box in self.boxes:
+            lines = _lines(box)
+            width, height = CHARACTER * max(map(len, lines)), LINE * len(lines)
+            sizes.append((width + 2 * PADDING, height + 2 * PADDING))
         placed = place([[parent for parent, _ in box.inputs] for box in self.boxes], sizes)
         height = placed.height + (30.0 if self.notice else 0.0)
         width = max(placed.width, CHARACTER * len(self.notice) + 40.0)
@@ -152,7 +137,7 @@ class Drawing:
         return self.svg()
 
     def html(self, title: str = "graph") -> str:
-        """The picture and the tree on one page that loads nothing else."""
+        """The SVG and the tree on one self-contained HTML page."""
         return (
             f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f"<title>{html.escape(_shown(title))}</title>\n</head>\n<body>\n{self.svg()}"
@@ -161,10 +146,10 @@ class Drawing:
         )
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the format that the ending names: .svg, .html, .dot or .txt.
+        """Write the drawing in the format of the suffix: .svg, .html, .dot or .txt.
 
-        Raises InputError for another ending, or a file that exists unless `force`; FailedError
-        where it cannot be written, and then nothing is left behind.
+        Raises InputError for another suffix, and for an existing file unless `force`. Raises
+        FailedError where the file cannot be written, and then leaves nothing behind.
         """
         from tinygrad_tf.storage.atomic import write_atomically  # its package needs NumPy
 
@@ -183,7 +168,7 @@ class Drawing:
 
 
 def check_target(path: Path, *, force: bool = False) -> None:
-    """Refuse, before any work is done, a file that a drawing cannot be saved as (InputError)."""
+    """Raise InputError, before any work, for a file that a drawing cannot be saved as."""
     if path.suffix.lower() not in KINDS:
         raise InputError(
             f"{path}: graphs are saved as {', '.join(KINDS)}, not as {path.suffix or 'this'}",
@@ -191,7 +176,7 @@ def check_target(path: Path, *, force: bool = False) -> None:
         )
     if path.exists() and not force:
         raise InputError(
-            f"{path} exists already", "name another file or overwrite it with force=True (--force)"
+            f"{path} exists already", "name another file or overwrite it with `force=True`"
         )
 
 
@@ -201,16 +186,16 @@ def draw(
     *,
     max_nodes: int = 200,
 ) -> Drawing:
-    """The graph of a result: a Value with values and gradients, or a Tensor with shapes.
+    """Draw the graph of a result: of a Value with numbers and gradients, of a Tensor with shapes.
 
     names: Values or Tensors by name, such as `model.named_parameters()`. Of a graph with more
     than `max_nodes` nodes, those nearest to the result are drawn, and a notice says so. Raises
     InputError for a Tensor that nothing was recorded for, or whose graph was freed.
     """
     if max_nodes < 1:
-        raise InputError(f"max_nodes is {max_nodes}", "draw at least 1")
-    named = {_place(x): name for name, x in (names or {}).items()}
-    root = _place(result)
+        raise InputError(f"`max_nodes` is {max_nodes}", "draw at least 1")
+    named = {_node(x): name for name, x in (names or {}).items()}
+    root = _node(result)
     if root is None:
         raise InputError(
             "nothing was recorded for this Tensor",
@@ -222,13 +207,11 @@ def draw(
         )
     order = [root]
     numbers = {root: 0}
-    waiting = deque(order)
-    while waiting:  # by distance from the result
-        for parent, _ in _inputs(waiting.popleft()):
+    for node in order:  # by distance from the result; the list grows in the loop
+        for parent, _ in _inputs(node):
             if parent not in numbers:
                 numbers[parent] = len(order)
                 order.append(parent)
-                waiting.append(parent)
     drawn = order[:max_nodes]
     boxes = []
     for node in drawn:
@@ -242,17 +225,8 @@ def draw(
     return Drawing(tuple(boxes), tuple(drawn), notice)
 
 
-def columns(lines: list[list[str]]) -> str:
-    """Lines of cells as text, the first column and the numbers under their heads aligned."""
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )
-
-
-def _place(x: Any) -> Any:
-    """What stands in the graph for x: a Value itself, a Tensor's node."""
+def _node(x: Any) -> Any:
+    """The node of x in the graph: a Value itself, or the node of a Tensor."""
     if isinstance(x, Value):
         return x
     if not hasattr(x, "node"):
@@ -279,9 +253,18 @@ def _describe(node: Value | Node, name: str | None) -> tuple[str, tuple[tuple[st
 
 
 def operation(value: Value) -> str:
-    """What made a Value, with a constant operand where it was written: "tanh", "* 3"."""
+    """Name the operation of a Value, with a constant where it was written: "tanh", "* 3"."""
     parts = (value.op,) if isinstance(value.op, str) else value.op
     return " ".join(part if isinstance(part, str) else f"{part:.6g}" for part in parts)
+
+
+def _aligned(lines: list[list[str]]) -> str:
+    """Lines of cells as text in which every column is aligned."""
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
 
 
 def _shown(text: str) -> str:
@@ -289,7 +272,7 @@ def _shown(text: str) -> str:
 
 
 def _lines(box: Box) -> list[str]:
-    """What a box says, line by line."""
+    """The text of a box, line by line."""
     facts = [f"{name} {value}" for name, value in box.facts]
     return [box.title, *facts, *([_hidden(box)] if box.hidden else [])]
 

@@ -1,12 +1,12 @@
-"""Expressions such as "tanh(w*x + b)": read by a grammar of our own, never run as Python.
+"""Expressions such as "tanh(w*x + b)": parsed by a grammar of their own, never run as Python.
 
     expression = parse("tanh(w*x + b)")
     result, leaves = expression.evaluate({"w": 2, "x": -1, "b": 0.5})
     result.backward()
     leaves["w"].grad
 
-Python's precedence: + and - bind least, then * and /, the sign, and ** (from the right) most.
-Neither reading nor evaluating recurses, so parentheses may be nested to any depth.
+The precedence is Python's: + and - bind least, then * and /, then the sign, and ** (from the
+right) most. Neither parsing nor evaluating is recursive, so parentheses may nest to any depth.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import difflib
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tinygrad_tf.errors import InputError
@@ -35,7 +35,7 @@ FUNCTIONS: dict[str, tuple[int, Callable[..., Value]]] = {
     "relu": (1, Value.relu),
     "max": (2, Value.max),
 }
-# How tightly each binds, and what it does.
+# The precedence of each, and its function.
 BINARY: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "+": (1, operator.add),
     "-": (1, operator.sub),
@@ -44,28 +44,36 @@ BINARY: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "**": (4, operator.pow),
 }
 SIGN = 3  # -x**2 is -(x**2)
-OPEN = 0
+OPEN = 0  # of a parenthesis
 
 _TOKEN = re.compile(
     r"(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
-    r"|(?P<name>[^\W\d]\w*)|(?P<symbol>\*\*|[-+*/(),])|(?P<space>\s+)|(?P<other>.)"
+    r"|(?P<call>[^\W\d]\w*)\s*\(|(?P<name>[^\W\d]\w*)"
+    r"|(?P<symbol>\*\*|[-+*/(),])|(?P<space>\s+)|(?P<other>.)"
 )
 
 
 @dataclass(frozen=True)
 class Token:
-    """A piece of the text: its kind, its characters, and the column (from 1) where it begins."""
+    """A piece of the text: its kind, its characters, and the columns (from 1) of its two ends.
+
+    A name before a parenthesis is one token of kind "call", which ends at the parenthesis.
+    """
 
     kind: str
     text: str
     column: int
+    end: int
 
 
 @dataclass(frozen=True)
-class Step:
-    """One step of a calculation on a stack: push a number or a name, or apply to the top."""
+class Instruction:
+    """An instruction of a stack machine: push a number or a variable, or apply an operation.
 
-    what: str
+    `name` is the variable or the operation; `apply` takes `arity` operands from the stack.
+    """
+
+    name: str
     column: int
     number: float | None = None
     arity: int = 0
@@ -74,24 +82,24 @@ class Step:
 
 @dataclass(frozen=True)
 class Expression:
-    """A text that was understood: its steps, operands first, and its names as they appear."""
+    """A parsed text: its instructions, operands first, and its variables as they appear."""
 
     text: str
-    steps: tuple[Step, ...]
+    instructions: tuple[Instruction, ...]
     names: tuple[str, ...]
 
     def evaluate(self, values: Mapping[str, float]) -> tuple[Value, dict[str, Value]]:
-        """The result, and the leaf of each name.
+        """Compute the result; return it with the leaf of each variable.
 
-        Raises InputError for a missing, superfluous or infinite value, and naming the column
-        where a result is not a finite real number.
+        Raises InputError for a missing, unused or infinite value, and with the column where a
+        result is not a finite real number.
         """
         self._check(values)
         leaves = {name: Value(values[name]) for name in self.names}
         stack: list[Value | float] = []
-        for step in self.steps:
+        for step in self.instructions:
             if step.apply is None:
-                stack.append(leaves[step.what] if step.number is None else step.number)
+                stack.append(leaves[step.name] if step.number is None else step.number)
                 continue
             operands = stack[-step.arity :]
             del stack[-step.arity :]
@@ -102,13 +110,14 @@ class Expression:
     def _check(self, values: Mapping[str, float]) -> None:
         missing = [name for name in self.names if name not in values]
         unused = sorted(values.keys() - set(self.names))
-        if missing:
-            near = difflib.get_close_matches(missing[0], unused, 1, 0.0) or [missing[0]]
-            told = f", but {unused[0]} is not in the expression" if unused else ""
+        if missing and unused:
+            near = difflib.get_close_matches(missing[0], unused, 1, 0.0)
             raise InputError(
-                f"no value for {', '.join(missing)}{told}",
-                f"write {missing[0]} for {near[0]}" if unused else f"add {missing[0]}=1",
+                f"no value for {', '.join(missing)}, but {unused[0]} is not in the expression",
+                f"write {missing[0]} for {near[0]}",
             )
+        if missing:
+            raise InputError(f"no value for {', '.join(missing)}", f"add {missing[0]}=1")
         if unused:
             near = difflib.get_close_matches(unused[0], self.names, 1)
             raise InputError(
@@ -121,42 +130,44 @@ class Expression:
                 raise InputError(f"{name} = {value} is not a finite number")
 
 
-def _apply(step: Step, operands: list[Value | float]) -> Value | float:
-    """Do one step; of plain numbers alone, the result is a plain number."""
+def _apply(step: Instruction, operands: list[Value | float]) -> Value | float:
+    """Apply one operation; of plain numbers alone, the result is a plain number."""
     assert step.apply is not None
     first, *rest = operands
     constant = not any(isinstance(x, Value) for x in operands)
     if not isinstance(first, Value):
         if constant:
             operands = [Value(first), *rest]
-        elif step.what in FUNCTIONS:  # max(2, x), which is a method of x
-            operands = operands[::-1]
+        elif step.name in FUNCTIONS:
+            operands = operands[::-1]  # max(2, x), which is a method of x
     try:
         result: Value = step.apply(*operands)
     except InputError as error:
         raise InputError(f"{error.what} (at column {step.column})", error.next) from None
     if not math.isfinite(result.data):
         raise InputError(
-            f"the result of {step.what} at column {step.column} is not finite: {result.data}",
+            f"the result of {step.name} at column {step.column} is not finite: {result.data}",
             "choose smaller values" if math.isinf(result.data) else "",
         )
     return result.data if constant else result
 
 
 def parse(text: str) -> Expression:
-    """Understand an expression, or raise InputError that names the column and the remedy."""
+    """Parse an expression; raises InputError with the column and the remedy."""
     if len(text) > LONGEST:
-        raise InputError(f"the expression has {len(text):,} characters; at most {LONGEST:,} go")
+        raise InputError(
+            f"the expression has {len(text):,} characters; at most {LONGEST:,} are allowed"
+        )
     tokens = list(_tokens(text))
     if not tokens:
         raise InputError("the expression is empty", 'write one such as "tanh(w*x + b)"')
-    steps = tuple(_Parser(tokens).run())
-    names = dict.fromkeys(s.what for s in steps if s.apply is None and s.number is None)
-    return Expression(text, steps, tuple(names))
+    instructions = tuple(_Parser().run(tokens))
+    names = dict.fromkeys(s.name for s in instructions if s.apply is None and s.number is None)
+    return Expression(text, instructions, tuple(names))
 
 
 def assignments(pairs: Iterable[str]) -> dict[str, float]:
-    """Values by name from texts such as "w=2"; raises InputError for what is none."""
+    """Read values by name from texts such as "w=2"; raises InputError for any other text."""
     values: dict[str, float] = {}
     for pair in pairs:
         name, equals, number = (part.strip() for part in pair.partition("="))
@@ -173,210 +184,208 @@ def assignments(pairs: Iterable[str]) -> dict[str, float]:
 
 def _tokens(text: str) -> Iterator[Token]:
     for match in _TOKEN.finditer(text.replace("\n", " ")):
-        kind, column = str(match.lastgroup), match.start() + 1
+        kind = str(match.lastgroup)
+        token = Token(kind, match.group(kind), match.start() + 1, match.end())
         if kind == "other":
             hint = {"^": "write ** for a power", "=": "give values after the expression"}
             raise InputError(
-                f"{match.group()!r} at column {column} means nothing here",
-                hint.get(match.group(), f"use + - * / ** ( ) and {', '.join(FUNCTIONS)}"),
+                f"{token.text!r} at column {token.column} means nothing here",
+                hint.get(token.text, f"use + - * / ** ( ) and {', '.join(FUNCTIONS)}"),
             )
         if kind != "space":
-            yield Token(kind, match.group(), column)
+            yield token
 
 
-@dataclass(frozen=True)
-class _Waiting:
-    """An operator, a function or a parenthesis that waits for what stands to its right."""
+@dataclass
+class _Pending:
+    """An operator, a function or a parenthesis whose right operand is not complete yet."""
 
-    step: Step
-    binds: int
-    opened: int = 0  # the column of the parenthesis
+    instruction: Instruction
+    precedence: int
+    parenthesis: int = 0  # its column
     commas: int = 0
 
 
 class _Parser:
-    """Dijkstra's shunting yard: operators wait on a stack until one that binds less comes by."""
+    """Dijkstra's shunting yard: an operator waits on a stack until one of lower precedence comes.
 
-    def __init__(self, tokens: list[Token]) -> None:
-        self.tokens = tokens
-        self.done: list[Step] = []
-        self.waiting: list[_Waiting] = []
-        self.after = False  # whether an operand has just ended
+    `output` holds the instructions so far; `after_operand` is true where an operand just ended.
+    """
 
-    def run(self) -> list[Step]:
-        """The steps of the whole expression."""
-        position = 0
-        while position < len(self.tokens):
-            token = self.tokens[position]
-            position += 1
-            if self.after:
+    def __init__(self) -> None:
+        self.output: list[Instruction] = []
+        self.stack: list[_Pending] = []
+        self.after_operand = False
+
+    def run(self, tokens: Sequence[Token]) -> list[Instruction]:
+        """Return the instructions of the whole expression."""
+        for token in tokens:
+            if self.after_operand:
                 self._operator(token)
-            elif token.kind == "number":
-                self._push(token, _literal(token))
-            elif token.kind == "name":
-                follows = self.tokens[position : position + 1]
-                if follows and follows[0].text == "(":
-                    self._open(follows[0], token)
-                    position += 1
-                else:
-                    self._name(token)
             else:
-                self._prefix(token)
-        if not self.after:
-            last = self.tokens[-1]
-            raise InputError(f"the expression ends after {last.text!r} at column {last.column}")
-        self._release(OPEN)
-        if self.waiting:
-            column = self.waiting[-1].opened
+                self._operand(token)
+        if not self.after_operand:
+            last = tokens[-1]
+            text, column = ("(", last.end) if last.kind == "call" else (last.text, last.column)
+            raise InputError(f"the expression ends after {text!r} at column {column}")
+        self._reduce(OPEN)
+        if self.stack:
+            column = self.stack[-1].parenthesis
             raise InputError(f"the parenthesis at column {column} is not closed", "add )")
-        return self.done
+        return self.output
 
-    def _push(self, token: Token, number: float | None) -> None:
-        self.done.append(Step(token.text, token.column, number))
-        self.after = True
-
-    def _name(self, token: Token) -> None:
-        if token.text in FUNCTIONS:
-            raise InputError(
-                f"{token.text} at column {token.column} is a function", f"write {token.text}(...)"
-            )
-        self._push(token, None)
-
-    def _open(self, parenthesis: Token, function: Token | None) -> None:
-        step = Step("(", parenthesis.column)
-        if function is not None:
-            if function.text not in FUNCTIONS:
-                near = difflib.get_close_matches(function.text, FUNCTIONS, 1)
-                raise InputError(
-                    f"there is no function {function.text} (column {function.column})",
-                    f"did you mean {near[0]}?" if near else f"there are {', '.join(FUNCTIONS)}",
-                )
-            arity, apply = FUNCTIONS[function.text]
-            step = Step(function.text, function.column, None, arity, apply)
-        self.waiting.append(_Waiting(step, OPEN, parenthesis.column))
-
-    def _prefix(self, token: Token) -> None:
-        if token.text == "(":
-            self._open(token, None)
-        elif token.text in ("+", "-"):
-            if token.text == "-":
-                step = Step("-", token.column, None, 1, operator.neg)
-                self.waiting.append(_Waiting(step, SIGN))
-        else:
+    def _operand(self, token: Token) -> None:
+        """Read a token where an operand begins."""
+        if token.kind in ("number", "name"):
+            self.output.append(_push(token))
+            self.after_operand = True
+        elif token.kind == "call":
+            self.stack.append(_Pending(_call(token), OPEN, token.end))
+        elif token.text == "(":
+            self.stack.append(_Pending(Instruction("(", token.column), OPEN, token.column))
+        elif token.text == "-":
+            self.stack.append(_Pending(_operation(token, 1, operator.neg), SIGN))
+        elif token.text != "+":
             raise InputError(
                 f"a number, a name or a parenthesis is missing before {token.text!r} "
                 f"at column {token.column}"
             )
 
     def _operator(self, token: Token) -> None:
+        """Read a token after an operand."""
         if token.text in BINARY:
-            binds, apply = BINARY[token.text]
-            self._release(binds + 1 if token.text == "**" else binds)
-            self.waiting.append(_Waiting(Step(token.text, token.column, None, 2, apply), binds))
-            self.after = False
+            precedence, apply = BINARY[token.text]
+            self._reduce(precedence + 1 if token.text == "**" else precedence)
+            self.stack.append(_Pending(_operation(token, 2, apply), precedence))
+            self.after_operand = False
         elif token.text == ",":
             self._comma(token)
         elif token.text == ")":
             self._close(token)
         else:
-            hint = f"write * before {token.text}" if self.done else ""
             raise InputError(
-                f"an operator is missing before {token.text!r} at column {token.column}", hint
+                f"an operator is missing before {token.text!r} at column {token.column}",
+                f"write * before {token.text}",
             )
 
-    def _release(self, binds: int) -> None:
-        """Let go all that binds at least so tightly, down to the innermost parenthesis."""
-        while self.waiting and self.waiting[-1].binds >= max(binds, 1):
-            self.done.append(self.waiting.pop().step)
+    def _reduce(self, precedence: int) -> None:
+        """Output the operators of at least this precedence, up to the innermost parenthesis."""
+        while self.stack and self.stack[-1].precedence >= max(precedence, 1):
+            self.output.append(self.stack.pop().instruction)
 
     def _comma(self, token: Token) -> None:
-        self._release(OPEN)
-        if not self.waiting or self.waiting[-1].step.apply is None:
+        self._reduce(OPEN)
+        if not self.stack or self.stack[-1].instruction.apply is None:
             raise InputError(
-                f"the comma at column {token.column} stands in no function", "write 0.5, not 0,5"
+                f"the comma at column {token.column} is in no function", "write 0.5, not 0,5"
             )
-        inner = self.waiting.pop()
-        self.waiting.append(replace(inner, commas=inner.commas + 1))
-        self.after = False
+        self.stack[-1].commas += 1
+        self.after_operand = False
 
     def _close(self, token: Token) -> None:
-        self._release(OPEN)
-        if not self.waiting:
+        self._reduce(OPEN)
+        if not self.stack:
             raise InputError(f"the ) at column {token.column} closes nothing", "leave it out")
-        inner = self.waiting.pop()
-        if inner.step.apply is None:
+        inner = self.stack.pop()
+        function = inner.instruction
+        if function.apply is None:
             return
-        if inner.commas + 1 != inner.step.arity:
+        if inner.commas + 1 != function.arity:
             raise InputError(
-                f"{inner.step.what} at column {inner.step.column} takes {inner.step.arity} "
-                f"operand{'s'[: inner.step.arity - 1]}, not {inner.commas + 1}"
+                f"{function.name} at column {function.column} takes {function.arity} "
+                f"operand{'s'[: function.arity - 1]}, not {inner.commas + 1}"
             )
-        self.done.append(inner.step)
+        self.output.append(function)
 
 
-def _literal(token: Token) -> float:
+def _push(token: Token) -> Instruction:
+    if token.kind == "name":
+        if token.text in FUNCTIONS:
+            raise InputError(
+                f"{token.text} at column {token.column} is a function", f"write {token.text}(...)"
+            )
+        return Instruction(token.text, token.column)
     number = float(token.text)
     if not math.isfinite(number):
         raise InputError(f"{token.text} at column {token.column} is too large a number")
-    return number
+    return Instruction(token.text, token.column, number)
+
+
+def _call(token: Token) -> Instruction:
+    if token.text not in FUNCTIONS:
+        near = difflib.get_close_matches(token.text, FUNCTIONS, 1)
+        raise InputError(
+            f"there is no function {token.text} (column {token.column})",
+            f"did you mean {near[0]}?" if near else f"there are {', '.join(FUNCTIONS)}",
+        )
+    return _operation(token, *FUNCTIONS[token.text])
+
+
+def _operation(token: Token, arity: int, apply: Callable[..., Any]) -> Instruction:
+    return Instruction(token.text, token.column, None, arity, apply)
 
 
 @dataclass(frozen=True)
-class Check:
-    """What differences say about one gradient.
+class NumericSlope:
+    """A derivative measured by differences, beside which a gradient can be checked.
 
-    `numeric` is None where the function has no value on either side. `error` is what the
-    difference itself may be off by. Where the slopes to the left and to the right differ, the
-    function has a kink, and no slope is the right one.
+    `value` is None where the function has no value on either side. `error` bounds the error of
+    the difference itself. Where the slopes to the left and to the right differ, the function has
+    a kink, `kink` holds both, and neither is the right one.
     """
 
-    numeric: float | None
+    value: float | None
     error: float = 0.0
     kink: tuple[float, float] | None = None
 
     def agrees(self, gradient: float) -> bool | None:
-        """Whether the gradient is what differences say; None where they cannot tell."""
-        if self.numeric is None or self.kink is not None or not math.isfinite(gradient):
+        """True where the gradient is within `error`; None where differences cannot decide."""
+        if self.value is None or self.kink is not None or not math.isfinite(gradient):
             return None
-        return abs(gradient - self.numeric) <= self.error
+        return abs(gradient - self.value) <= self.error
 
 
-def check(expression: Expression, values: Mapping[str, float], name: str) -> Check:
-    """The slope in `name` by central differences, with the step size that errs least."""
+def numeric_slope(expression: Expression, values: Mapping[str, float], name: str) -> NumericSlope:
+    """Measure the slope in `name` by central differences, with the step of the smallest error."""
     x = float(values[name])
 
     def at(place: float) -> float:
         return expression.evaluate({**values, name: place})[0].data
 
-    best = Check(None, math.inf)
+    best = NumericSlope(None, math.inf)
     for scale in (1.0, 1e2, 1e4, 1e-2, 1e-4, 1e-6):
         try:
-            found = _differences(at, x, scale * 6e-6 * max(1.0, abs(x)))
+            slope = _differences(at, x, scale * 6e-6 * max(1.0, abs(x)))
         except InputError:
-            continue  # too near the edge of where there is a value
-        if found.error < best.error:
-            best = found
-        # A kink may only lie near: nearer steps can leave it out.
-        if not best.kink and best.error <= 3e-6 * abs(best.numeric or 0.0):
+            continue  # too near the edge of the domain
+        if slope.error < best.error:
+            best = slope
+        # A kink may only lie near: smaller steps can leave it out.
+        if not best.kink and best.error <= 3e-6 * abs(best.value or 0.0):
             break
     return best
 
 
-def _differences(at: Callable[[float], float], x: float, step: float) -> Check:
-    """Central differences of two step sizes, extrapolated; their disagreement is the error."""
-    wide_left, left, right, wide_right = x - step, x - step / 2, x + step / 2, x + step
-    if left == x or right == x:
-        return Check(None, math.inf)
-    here, far = at(x), (at(wide_left), at(wide_right))
-    near = at(left), at(right)
-    coarse = (far[1] - far[0]) / (wide_right - wide_left)
-    fine = (near[1] - near[0]) / (right - left)
-    rounding = 16 * EPSILON * max(abs(here), abs(far[0]), abs(far[1])) / step
+def _differences(at: Callable[[float], float], x: float, step: float) -> NumericSlope:
+    """Central differences with two steps, extrapolated; their distance is the error."""
+    if x - step / 2 == x or x + step / 2 == x:
+        return NumericSlope(None, math.inf)
+    here = at(x)
+
+    def slopes(h: float) -> tuple[float, float, float, float]:
+        """The slopes from the left, from the right and across, and the largest value."""
+        low, high = x - h, x + h
+        below, above = at(low), at(high)
+        across = (above - below) / (high - low)
+        largest = max(abs(below), abs(here), abs(above))
+        return (here - below) / (x - low), (above - here) / (high - x), across, largest
+
+    far_left, far_right, coarse, largest = slopes(step)
+    left, right, fine, _ = slopes(step / 2)
+    rounding = 16 * EPSILON * largest / step
     error = abs(coarse - fine) + rounding + 1e-7 * abs(fine) + 1e-12
     # A bend makes the two sides differ by step * y'', which halves with the step; a kink does not.
-    bend = abs((near[1] - here) / (right - x) - (here - near[0]) / (x - left))
-    wide_bend = abs((far[1] - here) / (wide_right - x) - (here - far[0]) / (x - wide_left))
-    if bend > 100 * error + 1e-4 * abs(fine) and bend > 0.9 * wide_bend:
-        sides = (here - near[0]) / (x - left), (near[1] - here) / (right - x)
-        return Check(fine, error, sides)
-    return Check(fine + (fine - coarse) / 3, error)
+    gap, far_gap = abs(right - left), abs(far_right - far_left)
+    if gap > 100 * error + 1e-4 * abs(fine) and gap > 0.9 * far_gap:
+        return NumericSlope(fine, error, (left, right))
+    return NumericSlope(fine + (fine - coarse) / 3, error)

@@ -1,12 +1,12 @@
-"""Where to put the boxes of a graph: in layers, each box to the right of all its inputs.
+"""Lay out the boxes of a graph in layers, each box to the right of all its inputs.
 
 The steps are those of Sugiyama, Tagawa and Toda 1981: layers by longest path, a point in every
-layer that a long edge passes, an order in each layer by the means of neighbours, coordinates.
+layer that a long edge crosses, an order in each layer by the means of neighbours, coordinates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -26,14 +26,14 @@ class Placed:
 
 
 def layers(inputs: Sequence[Sequence[int]]) -> list[int]:
-    """For each box the length of the longest path from it to box 0, which all lead to."""
+    """The layer of each box: the length of the longest path from it to box 0, the final one."""
     uses = [0] * len(inputs)
     for parents in inputs:
         for parent in parents:
             uses[parent] += 1
     depth = [0] * len(inputs)
     ready = [0]
-    for box in ready:  # grows: a box is ready when all that use it have been seen
+    for box in ready:  # the list grows: a box is ready when all its users have a layer
         for parent in inputs[box]:
             depth[parent] = max(depth[parent], depth[box] + 1)
             uses[parent] -= 1
@@ -53,15 +53,14 @@ def place(inputs: Sequence[Sequence[int]], sizes: Sequence[Point]) -> Placed:
     for box in _depth_first(inputs):
         rows[depth[box]].append(box)
         for parent in dict.fromkeys(inputs[box]):
-            chain = [box]
-            for layer in range(depth[box] + 1, depth[parent]):
-                point = len(heights)
+            layers_between = range(depth[box] + 1, depth[parent])
+            points = list(range(len(heights), len(heights) + len(layers_between)))
+            for layer, point in zip(layers_between, points, strict=True):
                 heights.append(0.0)
                 right.append([])
                 left.append([])
                 rows[layer].append(point)
-                chain.append(point)
-            chain.append(parent)
+            chain = [box, *points, parent]
             chains[parent, box] = chain[::-1]
             for near, far in pairwise(chain):
                 left[near].append(far)
@@ -87,29 +86,27 @@ def place(inputs: Sequence[Sequence[int]], sizes: Sequence[Point]) -> Placed:
     return Placed(centres, paths, x - GAP_ACROSS + MARGIN, bottom + MARGIN)
 
 
-def _depth_first(inputs: Sequence[Sequence[int]]) -> list[int]:
-    """The boxes as a tree would list them, which keeps trees free of crossings."""
-    found: list[int] = []
-    seen: set[int] = set()
+def _depth_first(inputs: Sequence[Sequence[int]]) -> Iterator[int]:
+    """The boxes in the order of a tree, which keeps trees free of crossings."""
+    visited: set[int] = set()
     stack = [0]
     while stack:
         box = stack.pop()
-        if box not in seen:
-            seen.add(box)
-            found.append(box)
+        if box not in visited:
+            visited.add(box)
+            yield box
             stack.extend(reversed(inputs[box]))
-    return found
 
 
 def _order(rows: list[list[int]], left: list[list[int]], right: list[list[int]]) -> None:
-    """Sort each layer by the mean place of its neighbours, sweeping to and fro."""
+    """Sort each layer by the mean place of its neighbours, in sweeps from end to end and back."""
     for sweep in range(SWEEPS):
         outward = sweep % 2 == 0
         neighbours = right if outward else left
         sequence = rows if outward else rows[::-1]
         for before, row in pairwise(sequence):
             place_of = {box: i for i, box in enumerate(before)}
-            # A box that has no neighbour there has no say, and keeps its place.
+            # A box without a neighbour there keeps its place.
             moving = [i for i, box in enumerate(row) if neighbours[box]]
             mean = {row[i]: _mean([place_of[n] for n in neighbours[row[i]]], i) for i in moving}
             ordered = sorted(mean, key=mean.__getitem__)
@@ -135,7 +132,7 @@ def _heights(
 
 
 def _stack(row: list[int], wanted: list[float], ys: list[float], heights: list[float]) -> None:
-    """Put a layer's boxes as near as its order allows to where they are wanted."""
+    """Put the boxes of a layer as near to the wanted places as their order allows."""
     floor = float("-inf")
     placed = []
     for box, y in zip(row, wanted, strict=True):

@@ -1,4 +1,4 @@
-"""Functions of floats that say clearly where they have no value; what is too large is infinite."""
+"""Functions of floats: InputError where there is no real value, infinity where it is too large."""
 
 import math
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from tinygrad_tf.errors import InputError
 
 
 def number(x: object) -> float:
-    """x as a float; raises TypeError where it is no real number."""
+    """Convert x to a float; raises TypeError where it is not a real number."""
     if type(x) is float:
         return x
     if isinstance(x, Real):
@@ -40,7 +40,7 @@ def cos(x: float) -> float:
 
 
 def sigmoid(x: float) -> float:
-    """1 / (1 + exp(-x)), computed so that exp never sees a positive number: no overflow."""
+    """1 / (1 + exp(-x)), computed with exp of negative numbers only: no overflow."""
     small = math.exp(-abs(x))
     return (1.0 if x >= 0.0 else small) / (1.0 + small)
 
@@ -53,10 +53,10 @@ def quotient(a: float, b: float) -> float:
 
 
 def power(x: float, p: float) -> tuple[float, float, float]:
-    """x**p and its slopes in x and in p; raises InputError for a negative x unless p is whole.
+    """x**p and its slopes by x and by p; raises InputError for a negative x unless p is whole.
 
-    0**p is infinite for p < 0, as in IEEE 754; it does not move with p where p >= 0; 0**0 does
-    not move with its base. A negative x has no slope in p: nan.
+    0**p is infinite for p < 0, as in IEEE 754; its slope by p is 0 where p >= 0. The slope of 0**0
+    by its base is 0. For a negative x the slope by p is nan.
     """
     y = _pow(x, p)
     by_base = p * _pow(x, p - 1.0) if p else 0.0

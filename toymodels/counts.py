@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinygrad_tf.errors import InputError
-from toymodels.text import Floats, History, Ids, Text
+from tinygrad_tf.types import Floats, Ids
+from toymodels.text import History, Text
 
 _LARGEST = 2**62
 

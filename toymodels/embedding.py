@@ -12,8 +12,8 @@ import numpy as np
 
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.nn.positions import sinusoidal_positions
+from tinygrad_tf.types import Floats, Ids
 from toymodels.onehot import Vocabulary
-from toymodels.text import Floats, Ids
 
 Decoding = Literal["transpose", "unit columns", "bias"]
 
@@ -32,14 +32,14 @@ POINTS: Mapping[str, tuple[float, float]] = QUOTED | {
 
 
 @dataclass(frozen=True)
-class Embedding:
+class EmbeddingTable:
     """A vocabulary and its points E (N, d): row w is where word w stands."""
 
     vocabulary: Vocabulary
     points: Floats
 
     @classmethod
-    def of(cls, points: Mapping[str, tuple[float, ...]]) -> "Embedding":
+    def of(cls, points: Mapping[str, tuple[float, ...]]) -> "EmbeddingTable":
         """Words sorted, each with its point. Raises InputError for points of several lengths."""
         if len({len(point) for point in points.values()}) != 1:
             raise InputError("points of several dimensions", "give each word as many numbers")

@@ -13,10 +13,10 @@ import numpy as np
 
 from tinygrad_tf import Tensor, ops
 from tinygrad_tf.errors import InputError
+from tinygrad_tf.types import Floats, Ids
 from toymodels.masks import selective
 from toymodels.onehot import one_hot
 from toymodels.sentences import Language
-from toymodels.text import Floats, Ids
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from tinygrad_tf.corpus.story_grammar import GRAMMAR, SLOTS
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text import CharTokenizer, Tokenizer
 from tinygrad_tf.text.tokens import train_size
+from tinygrad_tf.types import Ids
 from toymodels.onehot import Vocabulary
 from toymodels.stories import far_places, far_words, story_language, story_words
-from toymodels.text import Ids, Text
+from toymodels.text import Text
 
 FAR = 5  # words: no n-gram of these comparisons sees further
 CONTEXT = 256  # tokens before the held-out part that every model may look back to

@@ -17,10 +17,9 @@ from tinygrad_tf.nn.hooks import record
 from tinygrad_tf.train import AdamW
 from tinygrad_tf.train.batches import Batch
 from tinygrad_tf.train.parallel import loss_and_gradients
-from tinygrad_tf.types import IGNORE
+from tinygrad_tf.types import IGNORE, Floats, Ids
 from toymodels.masks import selective
 from toymodels.sentences import Language
-from toymodels.text import Floats, Ids
 
 SEEDS = tuple(range(10))
 

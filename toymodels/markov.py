@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinygrad_tf.errors import InputError
+from tinygrad_tf.types import Floats, Ids
 from toymodels.counts import NgramCounts
 from toymodels.model import LanguageModel
-from toymodels.text import Floats, History, Ids, Text, normalised
+from toymodels.text import History, Text, normalised
 
 LARGEST_MATRIX = 1 << 24  # numbers; 128 MiB
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinygrad_tf.types import Floats, Ids
 from toymodels.skips import Skips
-from toymodels.text import Floats, Ids, Text
+from toymodels.text import Text
 
 _WHISPER = 0.01  # votes that the context has beside others, so that no cost is infinite
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text.tokens import random_generator
-from toymodels.text import Floats, History, Ids, checked_tokens
+from tinygrad_tf.types import Floats, Ids
+from toymodels.text import History, checked_tokens
 
 _CELLS = 1 << 22  # numbers in memory at a time where distributions are written out
 

@@ -12,9 +12,10 @@ from functools import cached_property
 import numpy as np
 
 from tinygrad_tf.errors import InputError
+from tinygrad_tf.types import Floats, Ids
 from toymodels.counts import Contexts, NgramCounts, Rows
 from toymodels.model import LanguageModel
-from toymodels.text import Floats, History, Ids
+from toymodels.text import History
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinygrad_tf.errors import InputError
-from toymodels.text import Floats, Ids
+from tinygrad_tf.types import Floats, Ids
 
 
 def split_words(text: str) -> list[str]:

@@ -11,10 +11,11 @@ from math import isfinite
 import numpy as np
 
 from tinygrad_tf.errors import InputError
+from tinygrad_tf.types import Ids
 from toymodels.markov import entropy
 from toymodels.model import LanguageModel
 from toymodels.onehot import Vocabulary, split_words
-from toymodels.text import Ids, Text
+from toymodels.text import Text
 
 CMD3 = (
     ("Show me my directories please.", 0.2),

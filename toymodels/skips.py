@@ -14,11 +14,12 @@ from itertools import product
 import numpy as np
 
 from tinygrad_tf.errors import InputError
+from tinygrad_tf.types import Floats, Ids
 from toymodels.counts import NgramCounts, Rows
 from toymodels.markov import LARGEST_MATRIX, matrix_size
 from toymodels.model import LanguageModel
 from toymodels.ngrams import witten_bell
-from toymodels.text import Floats, History, Ids, Text, normalised
+from toymodels.text import History, Text, normalised
 
 SHARPNESS = (1.0, 2.0, 4.0, 8.0, 16.0)
 MIXED_IN = (0.01, 0.03, 0.1, 0.2, 0.4, 0.8)

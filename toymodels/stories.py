@@ -8,9 +8,9 @@ import numpy as np
 
 from tinygrad_tf.corpus import decided_spans
 from tinygrad_tf.corpus.story_grammar import GRAMMAR
+from tinygrad_tf.types import Ids
 from toymodels.onehot import Vocabulary
 from toymodels.sentences import Language
-from toymodels.text import Ids
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 

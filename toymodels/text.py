@@ -4,12 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tinygrad_tf.errors import InputError
-
-Ids = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from tinygrad_tf.types import Floats, Ids, Mask
 
 
 @dataclass(frozen=True)
@@ -88,9 +85,9 @@ class History:
         """Every place that holds a token, (N,)."""
         return np.arange(len(self.tokens))
 
-    def is_there(self, lag: int, at: Ids) -> NDArray[np.bool_]:
+    def is_there(self, lag: int, at: Ids) -> Mask:
         """Whether the sentence has begun `lag` tokens before each place."""
-        found: NDArray[np.bool_] = at - lag >= self.starts[at]
+        found: Mask = at - lag >= self.starts[at]
         return found
 
     def back(self, lag: int, at: Ids) -> Ids:

@@ -17,8 +17,9 @@ from tinygrad_tf.train.batches import evaluation_batches, training_batches
 from tinygrad_tf.train.events import Event
 from tinygrad_tf.train.experiment import LONGEST_CONTEXT
 from tinygrad_tf.train.parallel import Compute, blas_threads, default_threads
+from tinygrad_tf.types import Floats, Ids
 from toymodels.model import LanguageModel
-from toymodels.text import Floats, History, Ids, Text
+from toymodels.text import History, Text
 
 _TOKENS_AT_A_TIME = 8192
 _LOGITS_AT_A_TIME = 1 << 22
@@ -46,7 +47,7 @@ def windows(first: int, last: int, block_size: int) -> Iterator[Window]:
         yield Window(stop - block_size, stop, new)
 
 
-class Transformer(LanguageModel):
+class TransformerLM(LanguageModel):
     """A GPT whose first `vocab_size` tokens are those of the vocabulary.
 
     In a text made of sentences each is read after the end token, and alone. The very first token
@@ -160,7 +161,7 @@ class Transformer(LanguageModel):
 class Training:
     """How a GPT was trained: the model, its steps of those the recipe has, and seconds."""
 
-    model: Transformer
+    model: TransformerLM
     steps: int
     planned: int
     seconds: float
@@ -209,7 +210,7 @@ def train_transformer(
     for event in trainer.run():
         listen(event)
     name = f"GPT {shape.n_layer}x{shape.n_embd}"
-    made = Transformer(name, model, text.vocab_size, text.end)
+    made = TransformerLM(name, model, text.vocab_size, text.end)
     return Training(made, trainer.progress.step, steps, time.monotonic() - begun)
 
 

@@ -28,9 +28,9 @@ from cli.options import (
 )
 
 if TYPE_CHECKING:
+    from cli.comparison.report import Part
+    from cli.comparison.runner import Callbacks, Outcome
     from tinygrad_tf.train.events import Event
-    from toymodels.report import Part
-    from toymodels.runner import Outcome, Told
 
 DATA, MODELS, OUTPUT = "Data", "Models", "Output"
 WIDTH = 100  # of a picture, where the terminal is no narrower
@@ -115,12 +115,12 @@ def command(
 
     if save is not None:
         check_target(save, force=force)
+    from cli.comparison.results import told
+    from cli.comparison.runner import Config, compare_file, compare_stories
+    from cli.comparison.walkthrough import story
     from tinygrad_tf.corpus import DEFAULT_CHARS
-    from toymodels.results import told
-    from toymodels.runner import Wishes, compare_file, compare_stories
-    from toymodels.walkthrough import story
 
-    wishes = Wishes(
+    config = Config(
         tokenizer or "char",
         gpt,
         (60.0 if text else 120.0) if budget is None else budget,
@@ -132,12 +132,12 @@ def command(
     )
     news = _news(quiet=quiet or json)
     if text is None:
-        outcome = compare_stories(wishes, news)
+        outcome = compare_stories(config, news)
         parts = [*story(), told(outcome)]
     else:
-        outcome = compare_file(text, wishes, news)
+        outcome = compare_file(text, config, news)
         parts = [told(outcome)]
-    _show(parts, outcome, wishes.seed, json=json)
+    _show(parts, outcome, config.seed, json=json)
     if save is not None:
         _save(parts, save, text, force=force)
         if not quiet:
@@ -146,7 +146,7 @@ def command(
 
 def _show(parts: "list[Part]", outcome: "Outcome", seed: int, *, json: bool) -> None:
     """The answer on stdout: an object, a picture, or lines of cells."""
-    from cli.pictures.exhibits import picture, plain
+    from cli.pictures.report import picture, plain
 
     if json:
         print_json(_as_json(parts, outcome, seed))
@@ -159,8 +159,8 @@ def _show(parts: "list[Part]", outcome: "Outcome", seed: int, *, json: bool) -> 
 
 
 def _save(parts: "list[Part]", path: Path, text: Path | None, *, force: bool) -> None:
-    from cli.pictures.exhibits import picture
     from cli.pictures.export import save
+    from cli.pictures.report import picture
 
     title = f"tt compare-markov {text}" if text else "tt compare-markov"
     save(picture(parts), path, title=title, width=180, force=force)
@@ -192,9 +192,9 @@ def _as_json(parts: "list[Part]", outcome: "Outcome", seed: int) -> dict[str, An
     }
 
 
-def _news(*, quiet: bool) -> "Told":
+def _news(*, quiet: bool) -> "Callbacks":
     """What is said on stderr while models are made."""
-    from toymodels.runner import Told
+    from cli.comparison.runner import Callbacks
 
     next_line = [time.monotonic() + LINE_EVERY]
 
@@ -204,4 +204,4 @@ def _news(*, quiet: bool) -> "Told":
             next_line[0] = time.monotonic() + LINE_EVERY
             say(f"step {told['step']:,}: loss {told['loss']:.3f} ({told['elapsed']:.0f} s)")
 
-    return Told() if quiet else Told(say, listen)
+    return Callbacks() if quiet else Callbacks(say, listen)

@@ -44,7 +44,7 @@ def command(
 
         check_target(save, force=force)
     from tinygrad_tf.tasks.coreference import CoreferenceDemo
-    from toymodels.coreference import SENTENCES
+    from toymodels.designed_coreference import SENTENCES
 
     demo = CoreferenceDemo(seed)
     # Read before the training too: whoever misspelt a word should not wait for it.
@@ -75,7 +75,7 @@ def _record(demo: Any, sentences: tuple[str, ...]) -> dict[str, Any]:
     """How the held-out sentences are read, these sentences, and the designed ones."""
     from dataclasses import asdict
 
-    from toymodels.coreference import SENTENCES, resolve
+    from toymodels.designed_coreference import SENTENCES, resolve
 
     judged = demo.judge()
     learned = [

@@ -12,7 +12,7 @@ from cli.options import POSITIVE_INT, GroupedCommand, option
 
 if TYPE_CHECKING:
     from tinygrad_tf.drawing import Drawing
-    from tinygrad_tf.expression import Check
+    from tinygrad_tf.expression import NumericSlope
     from tinygrad_tf.scalar import Value
 
 EXAMPLES = (
@@ -65,7 +65,7 @@ def command(
         return
     from tinygrad_tf.drawing import check_target, draw
     from tinygrad_tf.errors import InputError
-    from tinygrad_tf.expression import assignments, check, parse
+    from tinygrad_tf.expression import assignments, numeric_slope, parse
 
     _refuse_misspelt_options(ctx, (expression, *values))
     if save is not None:
@@ -81,10 +81,12 @@ def command(
     drawing = draw(result, leaves, max_nodes=max_nodes)
     drawn = {node: number for number, node in enumerate(drawing.source)}
     # Only what is drawn is checked: each check computes the whole expression several times.
-    checks = {name: check(parsed, given, name) for name, leaf in leaves.items() if leaf in drawn}
+    checks = {
+        name: numeric_slope(parsed, given, name) for name, leaf in leaves.items() if leaf in drawn
+    }
     numeric = {
-        drawn[leaves[name]]: ("numeric", _told(found, leaves[name].grad))
-        for name, found in checks.items()
+        drawn[leaves[name]]: ("numeric", _verdict(slope, leaves[name].grad))
+        for name, slope in checks.items()
     }
     drawing = drawing.with_facts(numeric)
     if json:
@@ -107,19 +109,18 @@ def _refuse_misspelt_options(ctx: click.Context, words: tuple[str, ...]) -> None
             raise click.NoSuchOption(word, possibilities=near, ctx=ctx)
 
 
-def _told(check: "Check", gradient: float) -> str:
-    """What differences say beside a gradient."""
-    if check.numeric is None:
+def _verdict(slope: "NumericSlope", gradient: float) -> str:
+    """Describe the measured slope beside a gradient."""
+    if slope.value is None:
         return "no value nearby"
-    if check.kink is not None:
-        left, right = check.kink
+    if slope.kink is not None:
+        left, right = slope.kink
         return f"kink: {left:.6g} left, {right:.6g} right"
-    verdict = "agrees" if check.agrees(gradient) else "differs"
-    return f"{check.numeric:.6g} {verdict}"
+    return f"{slope.value:.6g} {'agrees' if slope.agrees(gradient) else 'differs'}"
 
 
 def _as_json(
-    text: str, drawing: "Drawing", leaves: "dict[str, Value]", checks: "dict[str, Check]"
+    text: str, drawing: "Drawing", leaves: "dict[str, Value]", checks: "dict[str, NumericSlope]"
 ) -> dict[str, Any]:
     """Everything, the nodes numbered from the result."""
     from tinygrad_tf.drawing import operation
@@ -132,12 +133,12 @@ def _as_json(
         "gradients": {name: leaf.grad for name, leaf in leaves.items()},
         "numeric": {
             name: {
-                "value": found.numeric,
-                "error": found.error,
-                "kink": found.kink,
-                "agrees": found.agrees(leaves[name].grad),
+                "value": slope.value,
+                "error": slope.error,
+                "kink": slope.kink,
+                "agrees": slope.agrees(leaves[name].grad),
             }
-            for name, found in checks.items()
+            for name, slope in checks.items()
         },
         "nodes": [
             {
@@ -146,7 +147,7 @@ def _as_json(
                 "op": operation(node) or None,
                 "value": node.data,
                 "gradient": node.grad,
-                "inputs": [{"id": numbers[parent], "local": slope} for parent, slope in node.edges],
+                "inputs": [{"id": numbers[parent], "local": local} for parent, local in node.edges],
             }
             for node, number in numbers.items()
         ],

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cli.comparison.report import Bars, Grid, Lines, Part, Quotes, ReportTable
 from cli.pictures.bars import bars
-from cli.pictures.exhibits import picture, plain
+from cli.pictures.report import picture, plain
 from tinygrad_tf.models import GPTConfig
 from tinygrad_tf.train import Experiment, TrainOptions
-from toymodels.report import Bars, Grid, Lines, Part, Quotes, Sheet
 
 TEXT = "the cat sat on the mat and the dog ran to the cat\n" * 60
 FAST = ("--budget", "0", "--no-curve")
@@ -151,9 +151,9 @@ def test_faults_are_one_line(tt, book, tmp_path, arguments, said):
 
 
 def test_without_arguments_the_story_comes_first(tt, monkeypatch):
-    import toymodels.walkthrough
+    import cli.comparison.walkthrough
 
-    monkeypatch.setattr(toymodels.walkthrough, "learn", lambda language, seeds: few(language))
+    monkeypatch.setattr(cli.comparison.walkthrough, "learn", lambda language, seeds: few(language))
     outcome = tt("compare-markov", "--chars", "6000", *FAST, "--prompt", "On", "--quiet")
     assert outcome.code == 0
     heads = [line for line in outcome.out.splitlines() if line.startswith("# ")]
@@ -198,7 +198,7 @@ PARTS = [
         (
             Grid("a matrix", ("battery, ran", "x"), ("directories", "b"), np.eye(2)),
             Bars("votes", ("down", "please"), (4.0, 5.0)),
-            Sheet("a table", ("word", "n"), (("a", 1), ("b", None))),
+            ReportTable("a table", ("word", "n"), (("a", 1), ("b", None))),
             Quotes("texts", (("Markov 1", "long " * 30),)),
             Lines("curves", "words", {"one": [(1, 2.0), (10, 1.0)]}, {"GPT": 0.5}),
         ),

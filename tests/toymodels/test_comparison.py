@@ -6,6 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cli.comparison.results import told
+from cli.comparison.runner import Config, compare_file, compare_stories, deal_stories
 from tinygrad_tf import corpus
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text import CharTokenizer
@@ -23,8 +25,6 @@ from toymodels.comparison import (
 )
 from toymodels.held_out import UNKNOWN, spell_stories, split_stories, split_tokens, split_words
 from toymodels.model import Score, score
-from toymodels.results import told
-from toymodels.runner import Wishes, compare_file, compare_stories, deal_stories
 from toymodels.sentences import PAIR, Language
 from toymodels.stories import story_words
 from toymodels.text import Text
@@ -190,7 +190,7 @@ def book(tmp_path):
 
 @pytest.mark.parametrize("tokenizer", ["char", "word", "byte"])
 def test_a_file_by_any_tokenizer(book, tokenizer):
-    outcome = compare_file(book, Wishes(tokenizer, budget=0, curve=False))
+    outcome = compare_file(book, Config(tokenizer, budget=0, curve=False))
     assert not outcome.curve and not any(r.model.startswith("GPT") for r in outcome.results)
     assert min(r.bits_per_char for r in outcome.results) < 0.2
     assert {r.unit for r in outcome.results} == {tokenizer.replace("char", "character")}
@@ -200,9 +200,9 @@ def test_a_file_by_any_tokenizer(book, tokenizer):
 
 def test_a_gpt_takes_part_within_its_budget(book):
     heard = []
-    from toymodels.runner import Told
+    from cli.comparison.runner import Callbacks
 
-    outcome = compare_file(book, Wishes(budget=1.5), Told(heard.append))
+    outcome = compare_file(book, Config(budget=1.5), Callbacks(heard.append))
     gpt = outcome.results[-1]
     assert gpt.model == "GPT 4x128" and 0 < gpt.seconds < 10 and np.isfinite(gpt.nats)
     assert any("windows of 64 tokens" in note for note in outcome.notes)
@@ -216,20 +216,20 @@ def test_a_text_of_one_word_is_refused(tmp_path, text):
     path = tmp_path / "one.txt"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match="what follows what takes at least 2"):
-        compare_file(path, Wishes())
+        compare_file(path, Config())
 
 
 def test_a_text_too_short_for_a_gpt_is_compared_without(tmp_path):
     path = tmp_path / "short.txt"
     path.write_text("the cat and the dog", encoding="utf-8")
-    outcome = compare_file(path, Wishes(budget=1))
+    outcome = compare_file(path, Config(budget=1))
     assert any(note.startswith("there is no GPT") for note in outcome.notes)
 
 
 def test_the_matrix_that_would_be_too_large_is_named(tmp_path):
     path = tmp_path / "many.txt"
     path.write_text(" ".join(f"w{i} w{i // 3}" for i in range(1200)), encoding="utf-8")
-    outcome = compare_file(path, Wishes("word", budget=0, curve=False))
+    outcome = compare_file(path, Config("word", budget=0, curve=False))
     said = " ".join(told(outcome).remarks)
     assert "too large to be made: " in said and "the sparse one" in said
     assert "two words are left out: pairs of 1,0" in said
@@ -237,7 +237,7 @@ def test_the_matrix_that_would_be_too_large_is_named(tmp_path):
 
 
 def test_stories_with_little_of_everything():
-    outcome = compare_stories(Wishes(chars=9000, budget=1.0, seed=3))
+    outcome = compare_stories(Config(chars=9000, budget=1.0, seed=3))
     assert {r.unit for r in outcome.results} == {"word", "character"}
     assert outcome.results[-1].model == "GPT 2x96"
     assert all(r.bits_per_char > outcome.floor for r in outcome.results)
@@ -248,7 +248,7 @@ def test_stories_with_little_of_everything():
 @pytest.mark.slow
 def test_figures_on_tinyshakespeare(shared_data):
     path = shared_data / "tinyshakespeare.txt"
-    outcome = compare_file(path, Wishes(budget=0, curve=False))
+    outcome = compare_file(path, Config(budget=0, curve=False))
     nats = {r.model: r.nats for r in outcome.results}
     assert nats["Markov 2, add 0.1"] == pytest.approx(2.0458, abs=2e-4)
     for order, wanted in {2: 2.0492, 3: 1.7738, 4: 1.6688, 5: 1.6980}.items():

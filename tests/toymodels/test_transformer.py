@@ -10,7 +10,7 @@ from tinygrad_tf.models.presets import Preset
 from toymodels.model import score
 from toymodels.sentences import PAIR, Language
 from toymodels.text import Text
-from toymodels.transformer import Transformer, train_transformer, windows
+from toymodels.transformer import TransformerLM, train_transformer, windows
 
 TINY = Preset(
     "tiny",
@@ -30,7 +30,7 @@ def test_windows_predict_each_place_once_with_half_a_context_at_least(first, las
 
 def model(vocab_size, end=None, block_size=4):
     config = GPTConfig(vocab_size, block_size, n_layer=1, n_head=2, n_embd=8, init_std=0.5)
-    return Transformer("GPT", GPT(config, 3), min(vocab_size, 7), end)
+    return TransformerLM("GPT", GPT(config, 3), min(vocab_size, 7), end)
 
 
 def by_hand(transformer, context):
@@ -75,7 +75,7 @@ def test_the_distribution_after_a_prompt_takes_as_much_as_the_context_holds(end)
 
 def test_a_smaller_table_than_the_vocabulary_is_refused():
     with pytest.raises(InputError, match="has 5 tokens, the text 7"):
-        Transformer("GPT", GPT(GPTConfig(5, 4, 1, 1, 8)), 7)
+        TransformerLM("GPT", GPT(GPTConfig(5, 4, 1, 1, 8)), 7)
 
 
 def test_training_keeps_to_its_budget_and_learns():

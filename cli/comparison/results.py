@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cli.comparison.report import Exhibit, Grid, Lines, Part, Quotes, ReportTable
+from cli.comparison.runner import Outcome
 from toymodels.comparison import (
     ADD,
     HOW_VOTES_COUNT,
@@ -16,8 +18,6 @@ from toymodels.comparison import (
     verdict,
 )
 from toymodels.markov import LARGEST_MATRIX, Markov, matrix_size
-from toymodels.report import Exhibit, Grid, Lines, Part, Quotes, Sheet
-from toymodels.runner import Outcome
 
 _DRAWN = 80  # words or characters up to which a matrix is shown
 _ENOUGH = 0.95  # accuracy at far words that is to be called knowing them
@@ -110,7 +110,7 @@ def exhibits(outcome: Outcome) -> Iterator[Exhibit]:
     yield Quotes(
         "an example from each", tuple((f"{r.model}, {r.unit}s", r.example) for r in outcome.results)
     )
-    yield Sheet(
+    yield ReportTable(
         "how votes became bits",
         ("model", "votes to the power", "n-grams mixed in"),
         tuple((r.model, *r.mixed) for r in outcome.results if r.mixed is not None),
@@ -125,7 +125,7 @@ def exhibits(outcome: Outcome) -> Iterator[Exhibit]:
         yield Grid("what follows each " + split.unit, labels, labels, chain.matrix())
 
 
-def costs(outcome: Outcome) -> Sheet:
+def costs(outcome: Outcome) -> ReportTable:
     """What each model pays and gets right, and the floor where it is known."""
     far = outcome.split.far
     headings = ["model", "by", "nats", "bits", "bits/char", "top-1"]
@@ -141,10 +141,10 @@ def costs(outcome: Outcome) -> Sheet:
         rows = [row[:-1] for row in rows]
     else:
         headings.append(f"beyond {far.beyond}")
-    return Sheet("what each pays per token, and gets right", tuple(headings), tuple(rows))
+    return ReportTable("what each pays per token, and gets right", tuple(headings), tuple(rows))
 
 
-def stores(outcome: Outcome) -> Sheet:
+def stores(outcome: Outcome) -> ReportTable:
     """What each model keeps, how long it took to learn, and how many tokens back it sees."""
     rows = [
         (r.model, r.unit, r.parameters, _bytes(r.memory_bytes), r.seconds,
@@ -152,7 +152,7 @@ def stores(outcome: Outcome) -> Sheet:
         for r in outcome.results
     ]  # fmt: skip
     headings = ("model", "by", "numbers", "memory", "seconds", "sees")
-    return Sheet("what each stores", headings, tuple(rows))
+    return ReportTable("what each stores", headings, tuple(rows))
 
 
 def lines(outcome: Outcome) -> Lines:
@@ -171,12 +171,12 @@ def lines(outcome: Outcome) -> Lines:
     )
 
 
-def amounts(outcome: Outcome) -> Sheet:
+def amounts(outcome: Outcome) -> ReportTable:
     """The same in numbers, and how many of the longer contexts had been met."""
     names = list(outcome.curve[0].nats)
     lengths = [k for k in outcome.curve[0].met if k in (3, max(outcome.curve[0].met))]
     short = [name.replace("Witten-Bell", "WB").replace("Kneser-Ney", "KN") for name in names]
-    return Sheet(
+    return ReportTable(
         "the same in numbers, and the share of places whose last tokens had been met",
         (f"{outcome.split.unit}s", *short, *(f"met {k}" for k in lengths)),
         tuple(

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from toymodels.learned import Settings, learn
-from toymodels.report import Bars, Grid, Sheet
-from toymodels.sentences import CMD3, LOGS, PAIR, Language
-from toymodels.toy_transformers import found_by_learning, wired_by_hand
-from toymodels.walkthrough import (
+from cli.comparison.report import Bars, Grid, ReportTable
+from cli.comparison.walkthrough import (
     all_words_vote,
     masked_votes,
     one_word_back,
     said_by,
     two_words_back,
 )
+from cli.comparison.walkthrough_transformers import found_by_learning, wired_by_hand
+from toymodels.learned import Settings, learn
+from toymodels.sentences import CMD3, LOGS, PAIR, Language
 
 LOGS_ = Language.of(LOGS)
 
@@ -38,7 +38,7 @@ def test_the_chain_of_three_commands():
         ("my", "photos"): 0.5, ("directories", "please"): 1, ("files", "please"): 1,
         ("photos", "please"): 1,
     }  # fmt: skip
-    open_, likely = exhibit(part, Sheet)
+    open_, likely = exhibit(part, ReportTable)
     assert open_.rows == (("my", pytest.approx(1.0296530140645737), pytest.approx(1.48547529723)),)
     assert [row[1:] for row in likely.rows] == [pytest.approx((p, p)) for p in (0.2, 0.3, 0.5)]
     assert "show me my photos please" in part.remarks[-1]
@@ -53,7 +53,7 @@ def test_one_word_leaks_and_two_do_not():
         "whether the",
     )  # fmt: skip
     assert cells(second)["whether the", "battery"] == 0.4
-    likely, cost = exhibit(part, Sheet)
+    likely, cost = exhibit(part, ReportTable)
     assert {row[0]: row[1:] for row in likely.rows} == {
         "check whether the battery ran down please": pytest.approx((0.4, 0.16, 0.4)),
         "check whether the battery ran please": pytest.approx((0, 0.24, 0)),
@@ -80,7 +80,8 @@ def test_votes_of_all_words():
     assert votes == {
         "program": {"down": 4, "please": 5}, "battery": {"down": 5, "please": 4}
     }  # fmt: skip
-    walks = {sheet.title.rstrip("`").split()[-1]: sheet.rows for sheet in exhibit(part, Sheet)}
+    tables = exhibit(part, ReportTable)
+    walks = {table.title.rstrip("`").split()[-1]: table.rows for table in tables}
     words = ["log", "and", "find", "out", "whether", "it", "ran"]
     assert walks["battery"][:7] == tuple((w, v, "") for w, v in zip(words, range(2, 9)))  # noqa: B905
     assert walks["battery"][7:] == (("down", 5, "please 4"), ("please", 10, ""))
@@ -91,7 +92,7 @@ def test_votes_of_all_words():
 
 def test_the_mask_and_what_it_lets_through():
     part = masked_votes(LOGS_)
-    (sheet,) = exhibit(part, Sheet)
+    (sheet,) = exhibit(part, ReportTable)
     columns = list(zip(*sheet.rows, strict=True))
     by_name = dict(zip(sheet.headings, columns, strict=True))
     assert by_name["battery"] == (1, 1, 1, 0, 1, 1, 1, 1, 0, 0, 0, 1, 1)
@@ -110,11 +111,11 @@ def test_the_transformer_wired_by_hand():
     (layer,) = exhibit(part, Grid, "feature layer")
     assert layer.rows == ("battery", "program", "ran", "bias")
     assert layer.values.tolist() == [[1, -1], [-1, 1], [1, 1], [-1, -1]]
-    (table,) = exhibit(part, Sheet, "combination")
+    (table,) = exhibit(part, ReportTable, "combination")
     found = {row[:3]: row[3:] for row in table.rows}
     assert found[1, 0, 1] == ("1 -1", "1 0") and found[0, 1, 1] == ("-1 1", "0 1")
     assert found[0, 1, 0] == ("-2 0", "0 0") and found[1, 1, 1] == ("0 0", "0 0")
-    (battery,) = exhibit(part, Sheet, "battery log")
+    (battery,) = exhibit(part, ReportTable, "battery log")
     wanted = [
         (0, 0.1, 0.1, 0.2, 0, 0.2),
         (1, 0.231969317, 0.085336743, 0.317306059, -0.146632574, 0.317306059),
@@ -127,7 +128,7 @@ def test_the_transformer_wired_by_hand():
 
 def test_the_learned_table_has_a_row_for_each_seed():
     part = found_by_learning(LOGS_, learn(LOGS_, (3, 4), Settings(steps=3)))
-    (sheet,) = exhibit(part, Sheet)
+    (sheet,) = exhibit(part, ReportTable)
     assert [row[0] for row in sheet.rows] == [3, 4]
     for grid in exhibit(part, Grid):
         assert grid.rows == ("mask", "attention") and grid.values[1].sum() == pytest.approx(1)

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from cli.comparison.report import Bars, Grid, Part, ReportTable
+from cli.comparison.walkthrough_transformers import found_by_learning, wired_by_hand
+from tinygrad_tf.types import Ids
 from toymodels.learned import SEEDS, Place, deciding_places, learn
 from toymodels.markov import Markov, matrix_size
 from toymodels.masks import selective
 from toymodels.model import LanguageModel
-from toymodels.report import Bars, Grid, Part, Sheet
 from toymodels.sentences import CMD3, LOGS, PAIR, Language
 from toymodels.skips import Skips
-from toymodels.text import Ids
-from toymodels.toy_transformers import found_by_learning, wired_by_hand
 
 _MOST_SENTENCES = 64
 
@@ -49,7 +49,7 @@ def one_word_back(language: Language) -> Part:
         ),
         (
             Grid("what follows each word", words, words, chain.matrix()),
-            Sheet(
+            ReportTable(
                 "what is left open",
                 ("after", "nats", "bits"),
                 tuple((word, nats, nats / math.log(2)) for word, nats in branches),
@@ -84,7 +84,7 @@ def two_words_back(language: Language) -> Part:
             Grid("one word back", words, words, first),
             Grid("two words back (rows that are not 0)", labels, words, second[used]),
             _likelihoods(language, models),
-            Sheet(
+            ReportTable(
                 "what a sentence costs",
                 ("model", "mass on sentences nobody says", "nats", "bits"),
                 tuple(costs),
@@ -145,7 +145,7 @@ def masked_votes(language: Language) -> Part:
             _ratios(language, places, Skips.fit(language.text), model),
         ),
         (
-            Sheet(
+            ReportTable(
                 f"words before `{text(current)}`, and those that the mask lets through",
                 (
                     "word",
@@ -190,14 +190,14 @@ def said_by(language: Language, model: LanguageModel) -> list[Ids]:
     return found
 
 
-def _likelihoods(language: Language, models: Sequence[Markov]) -> Sheet:
+def _likelihoods(language: Language, models: Sequence[Markov]) -> ReportTable:
     truth, text = language.probabilities, language.vocabulary.text
     rows = [
         (text(ids), truth.get(tuple(ids.tolist()), 0.0),
          *(language.likelihood(model, text(ids)) for model in models))
         for ids in said_by(language, models[0])
     ]  # fmt: skip
-    return Sheet(
+    return ReportTable(
         "how likely each sentence is",
         ("sentence", "truth", *(f"order {model.order}" for model in models)),
         tuple(rows),
@@ -240,7 +240,7 @@ def _ratios(language: Language, places: Sequence[Place], plain: Skips, masked: S
     return f"A lead of {said[0]} ({share:.0%}) becomes {said[1]}."
 
 
-def _walk(language: Language, model: Skips, place: Place) -> Sheet:
+def _walk(language: Language, model: Skips, place: Place) -> ReportTable:
     """A sentence by votes, from its beginning up to the word that decides."""
     prompt = place.prompt[: int(place.mask.argmax()) + 1]
     words, rows = (*language.vocabulary.words, "END"), []
@@ -254,7 +254,7 @@ def _walk(language: Language, model: Skips, place: Place) -> Sheet:
         rows.append((words[best], float(votes[best]),
                      ", ".join(f"{word} {v:g}" for word, v in others.items())))  # fmt: skip
         tokens = np.append(tokens, best)
-    return Sheet(
+    return ReportTable(
         f"greedily by votes from `{language.vocabulary.text(prompt)}`",
         ("word", "votes", "others"),
         tuple(rows),

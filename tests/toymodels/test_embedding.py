@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from tinygrad_tf.errors import InputError
-from toymodels.embedding import POINTS, QUOTED, Embedding, position_products, softmax, wiggle
+from toymodels.embedding import POINTS, QUOTED, EmbeddingTable, position_products, softmax, wiggle
 from toymodels.markov import matrix_size
 from toymodels.onehot import one_hot
 
-PLANE = Embedding.of(POINTS)
+PLANE = EmbeddingTable.of(POINTS)
 WORDS = PLANE.vocabulary.words
 
 
@@ -69,23 +69,23 @@ def test_the_transpose_mistakes_six_words_and_unit_columns_none():
 
 
 def test_among_the_quoted_points_battery_ties_with_program():
-    scores = Embedding.of(QUOTED).scores(np.array([QUOTED["battery"]]), "transpose")[0]
+    scores = EmbeddingTable.of(QUOTED).scores(np.array([QUOTED["battery"]]), "transpose")[0]
     assert scores[0] == pytest.approx(1.04) and scores[3] == pytest.approx(1.04)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_distinct_directions_always_come_back_by_unit_columns(seed):
     points = np.random.default_rng(seed).normal(size=(20, 3)).tolist()
-    plane = Embedding.of({f"w{i:02}": tuple(point) for i, point in enumerate(points)})
+    plane = EmbeddingTable.of({f"w{i:02}": tuple(point) for i, point in enumerate(points)})
     assert not plane.mistaken("unit columns") and not plane.mistaken("bias")
     assert plane.mistaken("transpose")
 
 
 def test_points_that_cannot_be_decoded_are_refused():
     with pytest.raises(InputError, match="'b' stands at the origin"):
-        Embedding.of({"a": (1.0, 0.0), "b": (0.0, 0.0)}).decoded("unit columns")
+        EmbeddingTable.of({"a": (1.0, 0.0), "b": (0.0, 0.0)}).decoded("unit columns")
     with pytest.raises(InputError, match="several dimensions"):
-        Embedding.of({"a": (1.0,), "b": (0.0, 1.0)})
+        EmbeddingTable.of({"a": (1.0,), "b": (0.0, 1.0)})
 
 
 def test_softmax_sees_differences_only():

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cli.comparison.report import Grid, Part, ReportTable
+from tinygrad_tf.types import Floats
 from toymodels.handwired import HandWired, wire
 from toymodels.learned import Learned, Place, deciding_places
-from toymodels.report import Grid, Part, Sheet
 from toymodels.sentences import Language
-from toymodels.text import Floats
 
 BETAS = (0.0, 1.0, 5.0, 10.0)
 
@@ -82,7 +82,7 @@ def found_by_learning(language: Language, learned: Sequence[Learned]) -> Part:
             f"{min(row.probability for row in learned):.4f}.",
         ),
         (
-            Sheet(
+            ReportTable(
                 f"{len(learned)} seeds: loss in nats per word, and the attention of `{current}`",
                 (
                     "seed",
@@ -99,21 +99,21 @@ def found_by_learning(language: Language, learned: Sequence[Learned]) -> Part:
     )
 
 
-def _features(wired: HandWired, inputs: Sequence[int], words: Sequence[str]) -> Sheet:
+def _features(wired: HandWired, inputs: Sequence[int], words: Sequence[str]) -> ReportTable:
     """The layer for every way in which the words it looks at are there or not."""
     matrix, rows = wired.feature_matrix(), []
     for number in range(2 ** len(inputs)):
         there = [number >> (len(inputs) - 1 - bit) & 1 for bit in range(len(inputs))]
         before: Floats = np.array([*there, 1.0]) @ matrix
         rows.append((*there, _numbers(before), _numbers(np.maximum(before, 0))))
-    return Sheet(
+    return ReportTable(
         "features of every combination",
         (*(words[i] for i in inputs), "before ReLU", "features"),
         tuple(rows),
     )
 
 
-def _betas(language: Language, place: Place, betas: Sequence[float]) -> Sheet:
+def _betas(language: Language, place: Place, betas: Sequence[float]) -> ReportTable:
     words, rows = language.vocabulary.words, []
     deciding = int(place.mask.argmax())
     for beta in betas:
@@ -124,7 +124,7 @@ def _betas(language: Language, place: Place, betas: Sequence[float]) -> Sheet:
                      *(float(x) for x in done.before_relu.data[-1]),
                      float(logits.max()), words[int(logits.argmax())]))  # fmt: skip
     wired = wire(language)
-    return Sheet(
+    return ReportTable(
         f"after `{language.vocabulary.text(place.prompt)}`: attention, features before ReLU",
         (
             "beta",

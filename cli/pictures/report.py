@@ -14,7 +14,7 @@ from cli.pictures.heatmap import heatmap, visible
 from cli.pictures.tables import Table
 
 if TYPE_CHECKING:
-    from toymodels.report import Exhibit, Grid, Lines, Part, Quotes
+    from cli.comparison.report import Exhibit, Grid, Lines, Part, Quotes
 
 STYLES = ("cyan", "bright_yellow", "green", "magenta", "bright_red", "bright_blue", "white")
 MARKS = "123456789"
@@ -51,7 +51,7 @@ def _plain(part: "Part") -> Iterator[str]:
 
 
 def _drawn(exhibit: "Exhibit", width: int, ascii: bool, colour: bool) -> RenderableType:
-    from toymodels.report import Bars, Grid, Lines, Quotes
+    from cli.comparison.report import Bars, Grid, Lines, Quotes
 
     match exhibit:
         case Quotes():
@@ -129,7 +129,7 @@ def _curve(lines: "Lines", width: int, ascii: bool) -> Text:
 
 def _table(exhibit: "Exhibit") -> Table:
     """Any exhibit as a table."""
-    from toymodels.report import Bars, Grid, Lines, Quotes
+    from cli.comparison.report import Bars, Grid, Lines, Quotes
 
     match exhibit:
         case Quotes():

@@ -44,7 +44,7 @@ from toymodels.held_out import (
     split_tokens,
     split_words,
 )
-from toymodels.transformer import Transformer, train_transformer
+from toymodels.transformer import TransformerLM, train_transformer
 
 VAL_FRACTION = 0.1
 WORD = "word"
@@ -52,7 +52,7 @@ _SPELLED_ORDERS = (6,)  # n-grams by characters, beside those by words
 
 
 @dataclass(frozen=True)
-class Wishes:
+class Config:
     """How to compare: tokenizer "char", "word", "byte", "bpe" or a file; a run whose GPT takes
     part, or the seconds in which one is trained (0 for none); what each model goes on from;
     `chars` of the embedded corpus; whether to learn from ever more text."""
@@ -68,7 +68,7 @@ class Wishes:
 
 
 @dataclass(frozen=True)
-class Told:
+class Callbacks:
     """What happens on the way: a sentence, and how far the training of the GPT is."""
 
     say: Callable[[str], None] = lambda line: None
@@ -113,18 +113,18 @@ class Run:
         return cls(path, generator.model, generator.tokenizer, tokens, is_of_corpus)
 
 
-def compare_stories(wishes: Wishes, told: Told | None = None) -> Outcome:
+def compare_stories(config: Config, told: Callbacks | None = None) -> Outcome:
     """All models on held-out stories of the embedded corpus: the counting ones by words, the GPT
     (and some n-grams beside it) by characters, or by the tokens of its run."""
-    told = told or Told()
-    run = None if wishes.gpt is None else Run.load(wishes.gpt)
+    told = told or Callbacks()
+    run = None if config.gpt is None else Run.load(config.gpt)
     notes = []
     if run is not None and run.is_of_corpus and run.tokens is not None:
         parts = [_stories(run.tokenizer.decode(s.tokens)) for s in (run.tokens.train,
                                                                     run.tokens.val)]  # fmt: skip
         notes.append(f"the held-out stories are those of {run.path}")
     else:
-        parts = list(deal_stories(wishes.chars, wishes.val_fraction or VAL_FRACTION, wishes.seed))
+        parts = list(deal_stories(config.chars, config.val_fraction or VAL_FRACTION, config.seed))
         if run is not None:
             notes.append(f"the run {run.path} had another text, or its tokens are gone")
     floor = corpus.floor(parts[1])
@@ -134,31 +134,31 @@ def compare_stories(wishes: Wishes, told: Told | None = None) -> Outcome:
         letters = spell_stories(parts[0], parts[1], tokenizer, floor.nats)
     except InputError as fault:
         raise InputError(
-            f"the tokenizer of {wishes.gpt} cannot write the built-in corpus: {fault.what}",
-            f"compare on a text of its own: tt compare-markov TEXT --gpt {wishes.gpt}",
+            f"the tokenizer of {config.gpt} cannot write the built-in corpus: {fault.what}",
+            f"compare on a text of its own: tt compare-markov TEXT --gpt {config.gpt}",
         ) from fault
     for split in (words, letters):
-        split.read(wishes.prompt)  # a fault of it is found before anything is trained
-    results = list(_told(compare(words, candidates(words), wishes.prompt), told))
-    spelled = compare(letters, _spelled(letters), wishes.prompt)
+        split.read(config.prompt)  # a fault of it is found before anything is trained
+    results = list(_told(compare(words, candidates(words), config.prompt), told))
+    spelled = compare(letters, _spelled(letters), config.prompt)
     results += _told(spelled, told)
-    results += _gpt(letters, run, wishes, preset(CORPUS_PRESET), told, notes)
+    results += _gpt(letters, run, config, preset(CORPUS_PRESET), told, notes)
     notes.append("a word more than "
                  f"{words.far.beyond if words.far else 0} words after the one that decides it "
                  "counts as right by characters where each of them is the best guess")  # fmt: skip
-    curve = learning_curve(words) if wishes.curve else []
+    curve = learning_curve(words) if config.curve else []
     chance = words.far.chance if words.far else None
     return Outcome(words, tuple(results), tuple(curve), (*words.notes, *notes),
                    floor.bits_per_char, chance)  # fmt: skip
 
 
-def compare_file(path: Path, wishes: Wishes, told: Told | None = None) -> Outcome:
+def compare_file(path: Path, config: Config, told: Callbacks | None = None) -> Outcome:
     """All models on the held-out part of a text file.
 
     Raises InputError for a text of one word, an empty part, and a run or tokenizer that is none.
     """
-    told = told or Told()
-    run = None if wishes.gpt is None else Run.load(wishes.gpt)
+    told = told or Callbacks()
+    run = None if config.gpt is None else Run.load(config.gpt)
     text, report = read_text(path)
     if len(text.split()) < 2:
         raise InputError(
@@ -167,11 +167,11 @@ def compare_file(path: Path, wishes: Wishes, told: Told | None = None) -> Outcom
             "give a longer text",
         )
     notes = report.notes()
-    split = _split(path, text, report.sha256, run, wishes)
-    split.read(wishes.prompt)
-    results = list(_told(compare(split, candidates(split), wishes.prompt), told))
-    results += _gpt(split, run, wishes, preset(TEXT_PRESET), told, notes)
-    curve = learning_curve(split) if wishes.curve else []
+    split = _split(path, text, report.sha256, run, config)
+    split.read(config.prompt)
+    results = list(_told(compare(split, candidates(split), config.prompt), told))
+    results += _gpt(split, run, config, preset(TEXT_PRESET), told, notes)
+    curve = learning_curve(split) if config.curve else []
     return Outcome(split, tuple(results), tuple(curve), (*split.notes, *notes))
 
 
@@ -199,14 +199,14 @@ def _stories(text: str) -> list[str]:
     return [line for line in text.split("\n") if line]
 
 
-def _split(path: Path, text: str, sha256: str, run: Run | None, wishes: Wishes) -> Split:
+def _split(path: Path, text: str, sha256: str, run: Run | None, config: Config) -> Split:
     """The text cut as the run cut it, if it learned from it; else by the fraction."""
-    fraction = wishes.val_fraction or VAL_FRACTION
+    fraction = config.val_fraction or VAL_FRACTION
     title = path.name
-    if run is None and wishes.tokenizer == WORD:
+    if run is None and config.tokenizer == WORD:
         return split_words(title, text, fraction)
     if run is None:
-        tokenizer = _tokenizer(text, wishes, fraction)
+        tokenizer = _tokenizer(text, config, fraction)
         return split_tokens(title, tokenizer.encode(text), tokenizer, fraction)
     tokenizer, own = run.tokenizer, run.tokens
     if own is None or own.text_sha256 != sha256:
@@ -226,17 +226,17 @@ def _split(path: Path, text: str, sha256: str, run: Run | None, wishes: Wishes) 
     return split
 
 
-def _tokenizer(text: str, wishes: Wishes, fraction: float) -> Tokenizer:
+def _tokenizer(text: str, config: Config, fraction: float) -> Tokenizer:
     """The tokenizer asked for; one that is learned learns from the part to learn from alone."""
-    if wishes.tokenizer == "char":
+    if config.tokenizer == "char":
         return CharTokenizer.from_text(text)
-    named = wishes.tokenizer in ("byte", "bpe")
-    if not named and not Path(wishes.tokenizer).exists():
+    named = config.tokenizer in ("byte", "bpe")
+    if not named and not Path(config.tokenizer).exists():
         raise InputError(
-            f"there is no tokenizer {wishes.tokenizer!r}",
+            f"there is no tokenizer {config.tokenizer!r}",
             "choose char, word, byte, bpe, or a tokenizer's file",
         )
-    recipe = TrainOptions(texts=(Path(),), tokenizer=wishes.tokenizer).resolve()
+    recipe = TrainOptions(texts=(Path(),), tokenizer=config.tokenizer).resolve()
     part = text[: train_size(len(text), fraction)]
     return new_tokenizer(recipe, StringSource(part or text))[0]
 
@@ -249,22 +249,22 @@ def _spelled(split: Split) -> Iterator[Candidate]:
 
 
 def _gpt(
-    split: Split, run: Run | None, wishes: Wishes, recipe: Preset, told: Told, notes: list[str]
+    split: Split, run: Run | None, config: Config, recipe: Preset, told: Callbacks, notes: list[str]
 ) -> list[Result]:
     """The row of the GPT: of the run, or trained now if there is a budget."""
     vocab_size, end = split.train.vocab_size, split.train.end
     if run is not None:
         name = f"GPT of {run.path.name}"
-        model = Transformer(name, run.model, vocab_size, end)
+        model = TransformerLM(name, run.model, vocab_size, end)
         seconds = _trained_for(run.path)
-    elif wishes.budget > 0:
-        told.say(f"training a GPT by {split.unit}s for at most {wishes.budget:g} s")
+    elif config.budget > 0:
+        told.say(f"training a GPT by {split.unit}s for at most {config.budget:g} s")
         try:
             done = train_transformer(
                 split.train,
                 recipe,
-                wishes.budget,
-                wishes.seed,
+                config.budget,
+                config.seed,
                 most_steps=recipe.training["steps"] if end is not None else None,
                 listen=told.listen,
             )
@@ -273,13 +273,13 @@ def _gpt(
             return []
         model, seconds = done.model, done.seconds
         notes.append(f"the GPT was trained for {done.steps:,} of {done.planned:,} steps that were "
-                     f"planned for {wishes.budget:.0f} s (preset {recipe.name})")  # fmt: skip
+                     f"planned for {config.budget:.0f} s (preset {recipe.name})")  # fmt: skip
     else:
         return []
     if end is None:
         notes.append(f"the GPT reads windows of {model.reach} tokens, each half over the one "
                      f"before: every token has at least {model.reach // 2} before it")  # fmt: skip
-    row = measure(model, split, seconds, wishes.prompt)
+    row = measure(model, split, seconds, config.prompt)
     return list(_told(iter([row]), told))
 
 
@@ -289,7 +289,7 @@ def _trained_for(path: Path) -> float:
     return max((float(event.get("elapsed", 0.0)) for event in events), default=float("nan"))
 
 
-def _told(rows: Iterator[Result], told: Told) -> Iterator[Result]:
+def _told(rows: Iterator[Result], told: Callbacks) -> Iterator[Result]:
     for row in rows:
         told.say(f"{row.model} by {row.unit}s: {row.bits_per_char:.4f} bits per character "
                  f"({row.seconds:.1f} s)")  # fmt: skip

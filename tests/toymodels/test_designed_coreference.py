@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinygrad_tf.errors import InputError
-from toymodels.coreference import FEATURES, SENTENCES, resolve
+from toymodels.designed_coreference import FEATURES, SENTENCES, resolve
 
 
 @pytest.mark.parametrize(("sentence", "noun"), [(SENTENCES[0], "cat"), (SENTENCES[1], "milk")])

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from toymodels.text import Floats
+from tinygrad_tf.types import Floats
 
 
 @dataclass(frozen=True)
-class Sheet:
+class ReportTable:
     """A table: cells are numbers, words, or None where there is nothing to say."""
 
     title: str
@@ -86,7 +86,7 @@ class Quotes:
         return {"title": self.title, "texts": [list(pair) for pair in self.texts]}
 
 
-Exhibit = Sheet | Grid | Bars | Lines | Quotes
+Exhibit = ReportTable | Grid | Bars | Lines | Quotes
 
 
 @dataclass(frozen=True)
