@@ -1,8 +1,6 @@
-"""Expressions: the grammar is Python's, faults say where, and differences prove gradients."""
+"""Expressions: the grammar is Python's, faults name the column, and differences prove gradients."""
 
-import ast
 import math
-import operator
 import time
 
 import pytest
@@ -46,31 +44,8 @@ def test_known_values(text, right):
     assert value(text, x=3) == pytest.approx(right, rel=1e-15)
 
 
-OPERATORS = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-    ast.Div: operator.truediv, ast.Pow: operator.pow,
-    ast.USub: operator.neg, ast.UAdd: operator.pos,
-}  # fmt: skip
-
-
-def by_python(node, names):
-    """The value of an expression as Python's own grammar reads it."""
-    match node:
-        case ast.Expression(body):
-            return by_python(body, names)
-        case ast.Constant(number):
-            return float(number)
-        case ast.Name(name):
-            return names[name]
-        case ast.UnaryOp(op, operand):
-            return OPERATORS[type(op)](by_python(operand, names))
-        case ast.BinOp(left, op, right):
-            return OPERATORS[type(op)](by_python(left, names), by_python(right, names))
-    raise AssertionError(ast.dump(node))
-
-
 TEXTS = st.recursive(
-    st.sampled_from(["x", "y", "2", "3.", ".5", "1e0"]),
+    st.sampled_from(["x", "y", "2.0", "3.", ".5", "1e0"]),
     lambda inner: (
         st.tuples(inner, st.sampled_from(["+", "-", " * ", "/", "**"]), inner).map("".join)
         | inner.map("({})".format)
@@ -87,7 +62,7 @@ def test_precedence_is_pythons(text, x, y):
     expression = parse(text)
     used = {name: names[name] for name in expression.names}
     try:
-        right = by_python(ast.parse(text, mode="eval"), names)
+        right = eval(text, {}, names)
     except ArithmeticError:
         return
     if isinstance(right, complex) or not math.isfinite(right):
@@ -103,7 +78,7 @@ def test_precedence_is_pythons(text, x, y):
 
 # --- what is refused ------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "the expression is empty"),
         ("   ", "the expression is empty"),
@@ -137,14 +112,14 @@ def test_precedence_is_pythons(text, x, y):
         ("1e999*w", "1e999 at column 1 is too large a number"),
     ],
 )
-def test_bad_grammar_names_the_column(text, said):
+def test_bad_grammar_names_the_column(text, message):
     with pytest.raises(InputError) as caught:
         parse(text)
-    assert said in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "values", "said"),
+    ("text", "values", "message"),
     [
         ("log(w)", {"w": -1}, "log(-1) is not a real number (at column 1)"),
         ("2 + 1/(w - 1)", {"w": 1}, "1 / 0 is a division by zero (at column 6)"),
@@ -162,22 +137,22 @@ def test_bad_grammar_names_the_column(text, said):
         ("2", {"w": 1}, "which has no names"),
     ],
 )
-def test_values_that_do_not_go_are_named(text, values, said):
+def test_values_that_cannot_be_used_are_named(text, values, message):
     with pytest.raises(InputError) as caught:
         parse(text).evaluate(values)
-    assert said in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_assignments():
     assert assignments(["w=2", "x = -1e-3", "β=.5"]) == {"w": 2.0, "x": -1e-3, "β": 0.5}
-    for wrong, said in [
+    for wrong, message in [
         (["w"], "'w' gives no name a value; write w=2"),
         (["=2"], "gives no name a value"),
         (["w=two"], "'two' is not a number"),
         (["w="], "'' is not a number"),
         (["w=1", "w=2"], "w is given twice"),
     ]:
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             assignments(wrong)
 
 
@@ -235,20 +210,20 @@ def test_differences_agree_with_the_gradient_and_not_with_another(text, values):
     result, leaves = expression.evaluate(values)
     result.backward()
     for name, leaf in leaves.items():
-        found = numeric_slope(expression, values, name)
-        assert found.agrees(leaf.grad) is True
-        assert found.value == pytest.approx(leaf.grad, rel=1e-4, abs=1e-9)
+        slope = numeric_slope(expression, values, name)
+        assert slope.agrees(leaf.grad) is True
+        assert slope.value == pytest.approx(leaf.grad, rel=1e-4, abs=1e-9)
         for wrong in (-leaf.grad, 2 * leaf.grad, leaf.grad + 1 + abs(leaf.grad)):
             if wrong != leaf.grad:
-                assert found.agrees(wrong) is False
+                assert slope.agrees(wrong) is False
 
 
 @pytest.mark.parametrize(("text", "sides"), [("relu(x)", (0, 1)), ("max(-x, 2*x)", (-1, 2))])
-def test_a_kink_is_told_by_its_two_sides(text, sides):
-    found = numeric_slope(parse(text), {"x": 0}, "x")
-    assert found.kink == pytest.approx(sides, abs=1e-6) and found.agrees(0.5) is None
+def test_a_kink_has_two_slopes(text, sides):
+    slope = numeric_slope(parse(text), {"x": 0}, "x")
+    assert slope.kink == pytest.approx(sides, abs=1e-6) and slope.agrees(0.5) is None
 
 
 def test_at_the_edge_differences_cannot_tell():
-    found = numeric_slope(parse("x**0.5"), {"x": 0}, "x")
-    assert found.value is None and found.agrees(math.inf) is None
+    slope = numeric_slope(parse("x**0.5"), {"x": 0}, "x")
+    assert slope.value is None and slope.agrees(math.inf) is None

@@ -1,4 +1,4 @@
-"""Everything that README tells a newcomer to type, typed."""
+"""The commands and the Python of the README run as they are written."""
 
 import json
 import math
@@ -30,7 +30,7 @@ def test_readme_has_its_two_set_up_commands_first() -> None:
     assert commands()[1] == 'pip install -e ".[test]" && pytest -n auto'
 
 
-def test_ci_runs_the_very_test_command_of_the_readme() -> None:
+def test_ci_runs_the_test_command_of_the_readme() -> None:
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert commands()[1] in script
 
@@ -49,7 +49,7 @@ def test_the_picture_is_there_and_needs_no_network() -> None:
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with a book and a list of names, as README assumes them."""
+    """A directory with a book and a list of names, as the README expects."""
     place = tmp_path_factory.mktemp("readme")
     stories = corpus.generate(chars=60_000, seed=3).stories
     (place / "book.txt").write_text("\n\n".join(stories) + "\n", encoding="utf-8")
@@ -58,8 +58,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def typed(command: str, where: Path) -> subprocess.CompletedProcess[str]:
-    """What a shell would do with a line, whether or not `tt` is on its path."""
+def run_in_shell(command: str, where: Path) -> subprocess.CompletedProcess[str]:
+    """Run a line in the shell, with or without `tt` on its path."""
     program = f'"{sys.executable}" -c "from cli.main import main; main()"'
     line = re.sub(r"^tt\b", lambda _: program, command)
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
@@ -75,7 +75,7 @@ def test_every_command_of_the_readme_runs(bench: Path) -> None:
     run = [line.removeprefix("pip install . && ") for line in commands() if "pytest" not in line]
     assert len(run) >= 10
     for command in run:
-        done = typed(command, bench)
+        done = run_in_shell(command, bench)
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         assert done.stdout or "--save" in command or "--dry-run" not in command, command
     check_main_run(bench / "runs" / "stories")
@@ -83,7 +83,7 @@ def test_every_command_of_the_readme_runs(bench: Path) -> None:
 
 
 def check_main_run(run: Path) -> None:
-    """What README claims of the run that its first command makes."""
+    """Check what the README says about the run of its first command."""
     events = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     done = events[-1]
     assert done["event"] == "done"
@@ -95,6 +95,7 @@ def check_main_run(run: Path) -> None:
     assert plan["references"]["bigram"] / math.log(2) > 1.5 * done["floor_bits_per_char"]
 
 
+@pytest.mark.slow
 def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
     program = "\n".join(blocks("python"))
     environment = os.environ | {"PYTHONPATH": str(ROOT)}

@@ -7,11 +7,10 @@ if TYPE_CHECKING:
     from tinygrad_tf.checking import GradcheckError, gradcheck
     from tinygrad_tf.drawing import draw
     from tinygrad_tf.engine import ops
-    from tinygrad_tf.engine.differentiate import grad
     from tinygrad_tf.engine.graph import enable_grad, no_grad
-    from tinygrad_tf.engine.mutation import detect_anomaly, unguarded
+    from tinygrad_tf.engine.mutation import detect_anomaly, mutation_checks_off
     from tinygrad_tf.engine.tensor import Tensor
-    from tinygrad_tf.engine.transforms import hessian, hvp, jacobian, jvp, value_and_grad, vjp
+    from tinygrad_tf.engine.transforms import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
     from tinygrad_tf.scalar import Value
 
 __version__ = "0.1.0"
@@ -28,9 +27,9 @@ __all__ = [
     "hvp",
     "jacobian",
     "jvp",
+    "mutation_checks_off",
     "no_grad",
     "ops",
-    "unguarded",
     "value_and_grad",
     "vjp",
 ]
@@ -38,11 +37,11 @@ __all__ = [
 _HOMES = {
     "Value": "tinygrad_tf.scalar",
     "Tensor": "tinygrad_tf.engine.tensor",
-    "grad": "tinygrad_tf.engine.differentiate",
+    "grad": "tinygrad_tf.engine.transforms",
     "no_grad": "tinygrad_tf.engine.graph",
     "enable_grad": "tinygrad_tf.engine.graph",
     "detect_anomaly": "tinygrad_tf.engine.mutation",
-    "unguarded": "tinygrad_tf.engine.mutation",
+    "mutation_checks_off": "tinygrad_tf.engine.mutation",
     "ops": "tinygrad_tf.engine",
     "value_and_grad": "tinygrad_tf.engine.transforms",
     "vjp": "tinygrad_tf.engine.transforms",

@@ -57,6 +57,9 @@ class Drawing:
         ]
         return replace(self, boxes=tuple(boxes))
 
+    def __repr__(self) -> str:
+        return f"Drawing({len(self.boxes)} boxes)"
+
     def __str__(self) -> str:
         return self.text()
 

@@ -16,7 +16,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tinygrad_tf.errors import InputError
@@ -85,7 +85,7 @@ class Expression:
     """A parsed text: its instructions, operands first, and its variables as they appear."""
 
     text: str
-    instructions: tuple[Instruction, ...]
+    instructions: tuple[Instruction, ...] = field(repr=False)
     names: tuple[str, ...]
 
     def evaluate(self, values: Mapping[str, float]) -> tuple[Value, dict[str, Value]]:

@@ -1,4 +1,4 @@
-"""Property tests of gradients: inputs that hypothesis draws, and whole tests in one line.
+"""Property tests of gradients: inputs drawn by hypothesis, and a whole test in one line.
 
 Add an operation of your own and test it, first and second order, over drawn shapes and numbers:
 
@@ -14,11 +14,11 @@ Add an operation of your own and test it, first and second order, over drawn sha
 ... )
 >>> test_softsign = op_test(softsign, domain=away_from(0.0))
 
-That is all: `softsign(Tensor(...))` is recorded and differentiated like any other operation, and
-pytest finds `test_softsign`. A rule reads (g, y, *inputs): the upstream gradient, the output, the
-inputs; an underscore before a name says that it is not used, and so need not be kept. Sums over
-broadcast axes, dtypes and accumulation are not its business. Written with what Tensors understand
-(their operators, NumPy's functions on them), it can be differentiated again.
+`softsign(Tensor(...))` is now recorded and differentiated like any other operation, and pytest
+finds `test_softsign`. A rule takes (g, y, *inputs): the upstream gradient, the output, the inputs;
+an underscore before a name marks an array that is not used, and so is not kept. The engine sums
+over broadcast axes, casts dtypes and accumulates. A rule written with operators and NumPy functions
+that Tensors support can itself be differentiated.
 
 >>> x = Tensor(1.0, requires_grad=True)
 >>> softsign(x).backward()
@@ -26,7 +26,7 @@ broadcast axes, dtypes and accumulation are not its business. Written with what 
 0.25
 >>> test_softsign()
 
-To say more, draw in a test of your own and call `check_op` there:
+To draw other inputs, write a test that calls `check_op`:
 
     @given(st.data())
     def test_logsumexp(data):
@@ -34,13 +34,13 @@ To say more, draw in a test of your own and call `check_op` there:
                  shapes=shapes(min_dims=1, min_side=1),
                  params=lambda x: st.fixed_dictionaries({"axis": axes(x.ndim, tuples=False)}))
 
-Numbers are whole numbers over 8 (or odd ones over 16): exact in every precision, readable when
-hypothesis shrinks them, and away from trouble by the domain they come from, not by rejection.
+Numbers are multiples of 1/8 (or odd multiples of 1/16): exact in every precision, and readable when
+hypothesis shrinks them. A domain excludes numbers where an op is not differentiable, so that no
+example is rejected.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,9 +48,9 @@ from typing import Any
 import numpy as np
 
 from tinygrad_tf.checking import Report, gradcheck
+from tinygrad_tf.checking.functions import Call, arity, name_of
 from tinygrad_tf.checking.report import literal
-from tinygrad_tf.checking.subjects import name_of
-from tinygrad_tf.engine.graph import Fused, Op, no_grad
+from tinygrad_tf.engine.graph import no_grad
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.types import Array
 
@@ -85,7 +85,7 @@ __all__ = [
 ]
 
 Shape = tuple[int, ...]
-LARGEST = 16  # numbers are drawn from -16/8 to 16/8; `scale` goes further
+LARGEST = 16  # numbers are drawn from -16/8 to 16/8; `scale` makes them larger
 
 
 # --- numbers --------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ LARGEST = 16  # numbers are drawn from -16/8 to 16/8; `scale` goes further
 class Domain:
     """The numbers that entries are drawn from: numerators, the simplest first, over a denominator.
 
-    unique: no two entries of an array are equal.
+    unique: whether the entries of an array are all different.
     """
 
     numerators: tuple[int, ...]
@@ -102,7 +102,7 @@ class Domain:
 
 
 def _simple(numerators: Sequence[int]) -> tuple[int, ...]:
-    """Small numbers before large ones, positive before negative: the order of shrinking."""
+    """Sort into the order of shrinking: small before large, positive before negative."""
     return tuple(sorted(numerators, key=lambda i: (abs(i), i < 0)))
 
 
@@ -139,7 +139,7 @@ def away_from(*points: float, gap: float = 0.125) -> Domain:
 
 
 def distinct(gap: float = 0.125) -> Domain:
-    """Numbers at least `gap` apart within one array, of which there are 129."""
+    """Numbers, 129 in all, at least `gap` apart within one array."""
     step = max(1, round(gap * 8))
     return Domain(_simple([step * i for i in range(-64, 65)]), unique=True)
 
@@ -188,7 +188,7 @@ def matmul_shapes(
 
 
 def axes(ndim: int, *, none: bool = True, tuples: bool = True) -> st.SearchStrategy[Any]:
-    """What `axis=` may be for an array of ndim axes: None, ints of either sign, tuples, ()."""
+    """Values of `axis=` for an array of ndim axes: None, ints of either sign, tuples, ()."""
     options: list[st.SearchStrategy[Any]] = [st.none()] if none or not (ndim or tuples) else []
     if ndim:
         options.append(st.integers(0, ndim - 1) | st.integers(-ndim, -1))
@@ -198,7 +198,7 @@ def axes(ndim: int, *, none: bool = True, tuples: bool = True) -> st.SearchStrat
 
 
 def indices(shape: Shape) -> st.SearchStrategy[Any]:
-    """What x[...] may hold: ints, slices, None, Ellipsis, integer arrays with repeats, masks."""
+    """Values of i in x[i]: ints, slices, None, Ellipsis, integer arrays with repeats, masks."""
     options: list[st.SearchStrategy[Any]] = [
         hnp.basic_indices(shape, allow_newaxis=True, max_dims=len(shape) + 1),
         hnp.arrays(np.bool_, shape),
@@ -227,17 +227,17 @@ def check_op(
 ) -> Report:
     """Draw inputs for an op, compare its values with the reference, and check its gradients.
 
-    op: a function of Tensors or an op of the table. reference: the same in NumPy, or None.
-    domain: of every input, or one for each. shapes: draws a tuple of shapes, one for each input
-    (or one shape, where there is one); by default they broadcast. params: called with the arrays,
-    draws further keyword arguments. options: as of `gradcheck`; kinks are skipped.
+    op: a function of Tensors or an op of the table. reference: the same function in NumPy, or None.
+    domain: of every input, or one for each. shapes: draws a tuple of shapes, one for each input (or
+    a single shape for a single input); by default they broadcast. params: takes the arrays, draws
+    keyword arguments. options: those of `gradcheck`; kinks are skipped.
     Raises `GradcheckError`, and AssertionError where the values differ.
     """
     domains = _domains(op, domain)
-    drawn = zip(_drawn(data, shapes, len(domains)), domains, strict=True)
+    drawn = zip(_draw_shapes(data, shapes, len(domains)), domains, strict=True)
     inputs = [data.draw(arrays(shape, d), label="input") for shape, d in drawn]
     named = data.draw(params(*inputs), label="parameters") if params is not None else {}
-    call = _Call(op, named)
+    call = Call(op, named)
     note(f"{call.name}({', '.join(literal(x) for x in inputs)})")
     with no_grad():
         value = call(*(Tensor(x) for x in inputs)).data
@@ -262,10 +262,10 @@ def op_test(
     max_examples: int = 25,
     **options: Any,
 ) -> Callable[[], None]:
-    """A whole test of an op, to be given a name that begins with test_; arguments as of `check_op`.
+    """Make a whole test of an op, for a name that begins with test_; arguments as for `check_op`.
 
-    examples: inputs that are always tried, first; each a sequence, which may end in a dict of
-    parameters.
+    examples: inputs that are always checked, before the drawn ones; each is a sequence, which may
+    end in a dict of parameters.
     """
 
     @settings(max_examples=max_examples, deadline=None)
@@ -279,7 +279,7 @@ def op_test(
             named = last if isinstance(last, dict) else {}
             arguments = inputs if isinstance(last, dict) else [*inputs, last]
             chosen = {"order": 2, "on_kink": "skip", **options}
-            gradcheck(_Call(op, named), *arguments, **chosen)
+            gradcheck(Call(op, named), *arguments, **chosen)
         drawn()
 
     test.__name__ = test.__qualname__ = f"test_{name_of(op)}"
@@ -288,46 +288,26 @@ def op_test(
 
 
 def use_ci_profile() -> None:
-    """Let hypothesis draw the same inputs in every run, without deadlines: for shared machines."""
+    """Make hypothesis draw the same inputs in every run, without deadlines: for shared machines."""
     settings.register_profile("tinygrad_tf", deadline=None, derandomize=True)
     settings.load_profile("tinygrad_tf")
-
-
-class _Call:
-    """An op with its parameters, under a name that says both."""
-
-    def __init__(self, op: Any, params: dict[str, Any]) -> None:
-        self.op, self.params = op, params
-        given = ", ".join(f"{key}={literal(value)}" for key, value in params.items())
-        self.name = f"{name_of(op)}({given})" if given else name_of(op)
-        self.forward = getattr(op, "forward", op)
-
-    def __call__(self, *inputs: Any) -> Any:
-        if isinstance(self.op, Op | Fused):
-            return Tensor.record(self.op, *inputs, **self.params)
-        return self.op(*inputs, **self.params)
 
 
 def _domains(op: Any, domain: Domain | Sequence[Domain]) -> list[Domain]:
     if not isinstance(domain, Domain):
         return list(domain)
-    if isinstance(op, Op) and not op.variadic:
-        return [domain] * len(op.rules)
-    function = op.forward if isinstance(op, Op | Fused) else op
-    parameters = inspect.signature(function).parameters.values()
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    needed = [p for p in parameters if p.kind in kinds and p.default is p.empty]
-    if not needed:
+    least, greatest = arity(op)
+    if not least or greatest == np.inf:
         raise TypeError(f"how many inputs has {name_of(op)}? give a sequence of domains")
-    return [domain] * len(needed)
+    return [domain] * least
 
 
-def _drawn(
-    data: st.DataObject, given: st.SearchStrategy[Any] | None, count: int
+def _draw_shapes(
+    data: st.DataObject, strategy: st.SearchStrategy[Any] | None, count: int
 ) -> tuple[Shape, ...]:
-    """One shape for each input."""
-    if given is None:
-        given = shapes() if count == 1 else broadcastable(count)
-    found: tuple[Any, ...] = data.draw(given, label="shapes")
-    one = count == 1 and all(isinstance(n, int) for n in found)
-    return (found,) if one else found
+    """Draw a shape for each input."""
+    if strategy is None:
+        strategy = shapes() if count == 1 else broadcastable(count)
+    drawn: tuple[Any, ...] = data.draw(strategy, label="shapes")
+    single = count == 1 and all(isinstance(n, int) for n in drawn)
+    return (drawn,) if single else drawn

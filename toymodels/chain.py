@@ -12,7 +12,7 @@ START, END = "START", "END"
 
 @dataclass(frozen=True)
 class Edge:
-    """From one node to another, by their places in `Chain.nodes`, with its probability."""
+    """An edge between two nodes, given by their indices in `Chain.nodes`, and its probability."""
 
     source: int
     target: int
@@ -27,7 +27,7 @@ class Chain:
     edges: tuple[Edge, ...]
 
     def dot(self) -> str:
-        """The chain in Graphviz's language."""
+        """Return the chain in the DOT language of Graphviz."""
         lines = ["digraph {", "  rankdir=LR;", "  node [shape=ellipse];"]
         lines += [f'  n{i} [label="{_quoted(node)}"];' for i, node in enumerate(self.nodes)]
         lines += [
@@ -37,7 +37,7 @@ class Chain:
         return "\n".join([*lines, "}", ""])
 
     def svg(self) -> str:
-        """The chain as a picture that needs nothing else: nodes on a circle, in reading order.
+        """Return the chain as a self-contained SVG: nodes on a circle, in reading order.
 
         The likelier an edge the thicker it is; one that leads back to its own node is a loop.
         """
@@ -66,7 +66,7 @@ class Chain:
 
 
 def chain_of(model: Markov, vocabulary: Vocabulary, *, with_ends: bool = False) -> Chain:
-    """The contexts that occurred, and what may follow each, for a model of order 1 or more.
+    """Make the chain of a model of order 1 or more: its contexts, and what may follow each.
 
     Without `with_ends` only words are drawn, and the edges of a node are shared out among them.
     """
@@ -89,13 +89,13 @@ def chain_of(model: Markov, vocabulary: Vocabulary, *, with_ends: bool = False) 
 
 
 def _name(context: tuple[int, ...], vocabulary: Vocabulary) -> str:
-    """The words of a context; what lies before a sentence is named once."""
+    """Return the words of a context; the padding before a sentence is named once."""
     words = [vocabulary.words[token] for token in context if token < len(vocabulary)]
     return " ".join([START] * (len(words) < len(context)) + words)
 
 
 def _arrow(edge: Edge, places: list[tuple[float, float]], widths: list[float]) -> str:
-    """An edge as a curve that leaves the middle free, with its probability beside it."""
+    """Return an edge as a curve around the middle, with its probability beside it."""
     (x1, y1), (x2, y2) = places[edge.source], places[edge.target]
     dx, dy = x2 - x1, y2 - y1
     if not math.hypot(dx, dy):
@@ -117,7 +117,7 @@ def _arrow(edge: Edge, places: list[tuple[float, float]], widths: list[float]) -
 
 
 def _rim(x: float, y: float, dx: float, dy: float, width: float) -> str:
-    """Where a line from the centre of a node's box leaves the box."""
+    """Return the point where a line from the centre of a node's box leaves the box."""
     out = min(width / 2 / max(abs(dx), 1e-9), 15.0 / max(abs(dy), 1e-9))
     return f"{x + out * dx:.1f},{y + out * dy:.1f}"
 

@@ -1,10 +1,9 @@
-"""All models on one text: what each stores, costs and gets right, and who wins."""
+"""The comparison of models on one text: the size, the cost and the accuracy of each."""
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,21 +20,15 @@ ORDERS = (1, 2, 3, 4, 5)
 ADD = 0.1  # to each count of a Markov model, so that nothing is impossible
 WINDOW = 16  # tokens that skips look back where a text has no sentences
 LARGE = 1024  # tokens beyond which pairs of them are too many to learn a mask for each
-LITTLE_EFFORT = {"candidates": 16, "examples": 500}  # also where no sentence ends a look back
+SMALL_EFFORT = {"candidates": 16, "examples": 500}  # for a large vocabulary or no sentences
 FRACTIONS = tuple(2.0**-k for k in range(10, -1, -1))
-LEAST = 200  # tokens that a part of the training text has at least, to be learned from
-EXAMPLE = 60  # characters, about, that each model writes
-
-HOW_VOTES_COUNT = (
-    "Votes are no probabilities. To be counted in bits they are raised to a power and divided by "
-    "their sum, and n-grams of the last words (Witten-Bell) are mixed in with a small weight; "
-    "power and weight are those of a few that suit the training text best."
-)
+LEAST = 200  # tokens of the smallest part of the training text in a curve
+EXAMPLE = 60  # characters, about, of the example of each model
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model to be made: `votes` where its best guess is the one with most votes."""
+    """A model to be made; `votes` if its best guess is the token with most votes."""
 
     make: Callable[[], LanguageModel]
     votes: bool = False
@@ -43,12 +36,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Result:
-    """One row: what a model stores (numbers, bytes), the seconds it took to learn, and on the
-    held-out part its mean cost per token and per character, and how often it guessed right.
+    """A row of the comparison: the size of a model (numbers, bytes), the seconds of its training,
+    and its mean cost per token and per character and its accuracy on the held-out part.
 
-    `far` is the share of the words it got right that a word more than a few back decides; `reach`
-    how many tokens back it sees, None for the sentence; `mixed` the power and the share of n-grams
-    by which its votes became bits.
+    `far` is the accuracy at far words, which a word more than a few back decides; `reach` is the
+    number of tokens back that the model sees, None for the sentence; `mixed` is the power and the
+    share of n-grams that made its votes probabilities.
     """
 
     model: str
@@ -65,15 +58,12 @@ class Result:
     example: str
     mixed: tuple[float, float] | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """Every figure by name."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Amount:
-    """What models pay for the held-out part (nats per token, by name) after learning from so many
-    tokens, and the share of held-out places whose last k tokens they had met, by k."""
+    """A point of the learning curves: the number of training tokens, the held-out cost of each
+    model (nats per token, by name), and the share of held-out places whose last k tokens occurred
+    in training, by k."""
 
     tokens: int
     nats: dict[str, float]
@@ -81,8 +71,8 @@ class Amount:
 
 
 def candidates(split: Split, orders: Sequence[int] = ORDERS) -> Iterator[Candidate]:
-    """Every counting model, the simple ones first; each counts for itself, so that its time is
-    its own."""
+    """Yield every counting model, the simple ones first; each counts for itself, so that its time
+    is its own."""
 
     def plain(order: int) -> Candidate:
         return Candidate(lambda: Markov.fit(split.train, order, ADD))
@@ -97,24 +87,24 @@ def candidates(split: Split, orders: Sequence[int] = ORDERS) -> Iterator[Candida
         yield from (smoothed(order, kneser_ney) for order in orders if order > 1)
     yield Candidate(lambda: Skips.fit(split.train, 1, window), True)
     small = split.train.end is not None and split.train.vocab_size <= LARGE
-    effort = {} if small else LITTLE_EFFORT
+    effort = {} if small else SMALL_EFFORT
     yield Candidate(lambda: selective(split.train, 1, window, **effort), True)
     if split.train.vocab_size <= LARGE:
         yield Candidate(lambda: selective(split.train, 2, window, **effort), True)
 
 
-def compare(split: Split, wanted: Iterator[Candidate], prompt: str = "") -> Iterator[Result]:
-    """Make each model and try it on the held-out part, one after the other."""
-    for candidate in wanted:
+def compare(split: Split, models: Iterable[Candidate], prompt: str = "") -> Iterator[Result]:
+    """Make each model and measure it on the held-out part, one after the other."""
+    for candidate in models:
         begun = time.perf_counter()
         model = candidate.make()
         yield measure(model, split, time.perf_counter() - begun, prompt)
 
 
 def measure(model: LanguageModel, split: Split, seconds: float, prompt: str = "") -> Result:
-    """One row of the comparison, for a model that took `seconds` to learn."""
-    found = score(model, split.held_out, split.first)
-    nats = found.mean_nats
+    """Measure a model whose training took `seconds`: a row of the comparison."""
+    result = score(model, split.held_out, split.first)
+    nats = result.mean_nats
     mixed = (model.sharpness, model.mixed_in) if isinstance(model, Skips) else None
     return Result(
         model.name,
@@ -124,28 +114,30 @@ def measure(model: LanguageModel, split: Split, seconds: float, prompt: str = ""
         seconds,
         nats,
         nats / math.log(2),
-        float(found.nats.sum()) / math.log(2) / split.chars,
-        found.accuracy,
-        far_accuracy(found, split),
+        float(result.nats.sum()) / math.log(2) / split.chars,
+        result.accuracy,
+        far_accuracy(result, split),
         model.reach,
         example(model, split, prompt),
         mixed,
     )
 
 
-def far_accuracy(found: Score, split: Split) -> float | None:
-    """The share of far words of which every token was the best guess; None where there are none."""
+def far_accuracy(result: Score, split: Split) -> float | None:
+    """Return the share of far words of which every token was the best guess; None without any."""
     if split.far is None or not len(split.far.start):
         return None
-    wrong = np.concatenate([np.zeros(split.first, int), np.cumsum(~found.right)])
+    wrong = np.concatenate([np.zeros(split.first, int), np.cumsum(~result.right)])
     wrong = np.concatenate([[0], wrong])
     missed = wrong[split.far.stop] - wrong[split.far.start]
     return float((missed == 0).mean())
 
 
 def example(model: LanguageModel, split: Split, prompt: str = "", seed: int = 0) -> str:
-    """What a model writes after a prompt, or from the beginning of a sentence or of the held-out
-    part: drawn, up to the end of the sentence or about a line."""
+    """Draw an example text of a model, up to the end of the sentence or about a line.
+
+    It continues the prompt, or else begins a sentence or the held-out part.
+    """
     if prompt:
         before = split.read(prompt)
     elif split.train.end is not None:
@@ -161,9 +153,11 @@ def example(model: LanguageModel, split: Split, prompt: str = "", seed: int = 0)
 def learning_curve(
     split: Split, fractions: Sequence[float] = FRACTIONS, orders: Sequence[int] = ORDERS
 ) -> list[Amount]:
-    """What n-grams (Witten-Bell) of each order, and the highest of Kneser-Ney, pay after learning
-    from the last part of the training text, ever more of it."""
-    found: list[Amount] = []
+    """Return the held-out cost after training on growing last parts of the training text.
+
+    The models are n-grams (Witten-Bell) of each order, and the highest order of Kneser-Ney.
+    """
+    amounts: list[Amount] = []
     for fraction in fractions:
         if len(split.train) * fraction < LEAST:
             continue
@@ -173,75 +167,22 @@ def learning_curve(
         if part.weights is None:
             models.append(kneser_ney(counts, max(orders)))
         nats = {m.name: float(m.nats(split.held_out)[split.first :].mean()) for m in models}
-        found.append(Amount(len(part), nats, met(counts, split)))
-    return found
+        amounts.append(Amount(len(part), nats, met(counts, split)))
+    return amounts
 
 
 def met(counts: NgramCounts, split: Split) -> dict[int, float]:
-    """The share of predicted places whose last k tokens occurred in what was counted, by k."""
+    """Return the share of predicted places whose last k tokens occurred in the counts, by k."""
     history = Text(split.held_out, split.train.vocab_size, split.train.end).history
     numbers = counts.contexts.find(history, history.everywhere[split.first :], counts.order)
     return {k: float((numbers[k] >= 0).mean()) for k in range(1, counts.order + 1)}
 
 
 def last_part(text: Text, fraction: float) -> Text:
-    """The last share of a text; whole sentences, if it is made of sentences."""
+    """Return the last share of a text; whole sentences, if it is made of sentences."""
     begin = len(text) - round(len(text) * fraction)
     if text.end is not None and begin:
         ends = np.flatnonzero(text.tokens[:begin] == text.end)
         begin = int(ends[-1]) + 1 if len(ends) else 0
     weights = None if text.weights is None else text.weights[begin:]
     return Text(text.tokens[begin:], text.vocab_size, text.end, weights)
-
-
-def verdict(results: Sequence[Result], floor_bits_per_char: float | None = None) -> str:
-    """Who wins, in a sentence or two: the fewest bits, of models that predict the same tokens.
-
-    Models of other units are compared by bits per character.
-    """
-    ranked = sorted(results, key=lambda r: r.bits_per_char)
-    best = ranked[0]
-    one_unit = len({r.unit for r in results}) == 1
-
-    def told(r: Result) -> str:
-        per_char = f"{r.bits_per_char:.4g} bits per character"
-        return f"{r.nats:.4f} nats per {r.unit} ({per_char})" if one_unit else per_char
-
-    alike = [r.model for r in ranked[1:] if r.bits_per_char - best.bits_per_char < 1e-9]
-    if alike:
-        return f"{best.model} and {', '.join(alike)} are equal, with {told(best)}: nobody wins."
-    said = f"{best.model} wins with {told(best)}"
-    if floor_bits_per_char:
-        ratio = best.bits_per_char / floor_bits_per_char
-        said += f", {ratio:.3f} times the floor of {floor_bits_per_char:.4f}"
-    if len(ranked) > 1:
-        said += f"; next is {ranked[1].model} with {told(ranked[1])}"
-    gpt = next((r for r in ranked if r.model.startswith("GPT")), None)
-    if gpt is not None and gpt is not best:
-        ahead = [r.model for r in ranked[: ranked.index(gpt)]]
-        said += f". {gpt.model} comes {_ordinal(len(ahead) + 1)} with {told(gpt)}"
-    return said + "."
-
-
-def explain_curve(amounts: Sequence[Amount]) -> list[str]:
-    """Where which order (of Witten-Bell) is best, and why: how many of its contexts were met."""
-    said = []
-    previous = ""
-    for amount in amounts:
-        smoothed = [name for name in amount.nats if name.startswith("Witten-Bell")]
-        name = min(smoothed, key=amount.nats.__getitem__)
-        if name == previous:
-            continue
-        order = int(name.split()[-1])
-        said.append(
-            f"from {amount.tokens:,} tokens on {name} is the best order of Witten-Bell "
-            f"({amount.nats[name]:.3f} nats): at "
-            f"{amount.met[order]:.0%} of the held-out places its context had been met"
-        )
-        previous = name
-    return said
-
-
-def _ordinal(number: int) -> str:
-    names = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
-    return names[number - 1] if number <= len(names) else f"number {number}"

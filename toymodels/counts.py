@@ -37,10 +37,10 @@ class Rows:
         self.total: Floats = np.add.reduceat(weight, begins) if len(codes) else np.zeros(0)
 
     @classmethod
-    def count(cls, seen: Iterable[tuple[Ids, Ids, Floats]], vocab_size: int) -> "Rows":
+    def count(cls, portions: Iterable[tuple[Ids, Ids, Floats]], vocab_size: int) -> "Rows":
         """Add up (keys, tokens, weights) that arrive in portions."""
         parts: list[tuple[Ids, Floats]] = [(np.empty(0, np.int64), np.empty(0))]
-        for keys, tokens, weight in seen:
+        for keys, tokens, weight in portions:
             if len(keys) and keys.max() >= _LARGEST // vocab_size:
                 raise InputError(
                     f"{keys.max():,} rows of {vocab_size:,} columns are too many to be numbered",
@@ -56,22 +56,22 @@ class Rows:
 
     @property
     def entries(self) -> int:
-        """How many numbers are stored."""
+        """The number of stored entries, E."""
         return len(self.weight)
 
     @property
     def memory_bytes(self) -> int:
         """Bytes of the arrays."""
-        held = (self.keys, self.first, self.token, self.weight, self.total)
-        return sum(array.nbytes for array in held)
+        arrays = (self.keys, self.first, self.token, self.weight, self.total)
+        return sum(array.nbytes for array in arrays)
 
     @property
     def kinds(self) -> Ids:
-        """How many different tokens each row has, (R,)."""
+        """The number of different tokens in each row, (R,)."""
         return np.diff(self.first)
 
     def row_of_entry(self) -> Ids:
-        """Which row each entry belongs to, (E,)."""
+        """The row of each entry, (E,)."""
         return np.repeat(np.arange(len(self)), self.kinds)
 
     def find(self, keys: Ids) -> Ids:
@@ -82,9 +82,9 @@ class Rows:
         """The weight of one token in each row; 0 where it is absent or the row is -1."""
         codes = self.row_of_entry() * self.vocab_size + self.token
         at = find_sorted(codes, np.where(rows < 0, -1, rows * self.vocab_size + tokens))
-        found = np.zeros(len(rows))
-        found[at >= 0] = self.weight[at[at >= 0]]
-        return found
+        weights = np.zeros(len(rows))
+        weights[at >= 0] = self.weight[at[at >= 0]]
+        return weights
 
     def add_to(self, dense: Floats, rows: Ids) -> None:
         """Add each row to a line of dense (n, V); row -1 adds nothing."""
@@ -102,24 +102,24 @@ class Rows:
         return best
 
     def select(self, rows: Ids) -> "Rows":
-        """Only some of the rows, given in ascending order."""
+        """Return only some of the rows, `rows` in ascending order."""
         kept = np.isin(self.row_of_entry(), rows)
         codes = np.repeat(self.keys, self.kinds) * self.vocab_size + self.token
         return Rows(codes[kept], self.weight[kept], self.vocab_size)
 
     def shares(self) -> "Rows":
-        """The same rows, each divided by its sum."""
+        """Return the same rows, each divided by its sum."""
         return self.reweighted(self.weight / np.repeat(self.total, self.kinds))
 
     def reweighted(self, weight: Floats) -> "Rows":
-        """Other weights (E,) for the same entries, all but them held in common."""
+        """Return the same entries with other weights (E,); the other arrays are shared."""
         other = copy(self)
         other.weight = weight
         other.total = np.add.reduceat(weight, self.first[:-1]) if len(self) else np.zeros(0)
         return other
 
     def spread(self, rows: Ids) -> tuple[Ids, Ids]:
-        """The entries of some rows one after the other: which of the rows, and which entry."""
+        """Return the entries of some rows one after the other: index into `rows`, and entry."""
         lengths = self.kinds[rows]
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         return np.repeat(np.arange(len(rows)), lengths), np.repeat(
@@ -140,7 +140,7 @@ class Contexts:
 
     @classmethod
     def grow(cls, text: Text, order: int) -> tuple["Contexts", list[Ids]]:
-        """The tree of a text, and the context of each of its tokens at each length."""
+        """Build the tree of a text, and the context of each of its tokens at each length."""
         history, at = text.history, text.history.everywhere
         numbers = [np.zeros(len(text), np.int64)]
         codes = [np.zeros(1, np.int64)]
@@ -152,7 +152,7 @@ class Contexts:
         return cls(tuple(codes), text.vocab_size, text.end), numbers
 
     def find(self, history: History, at: Ids, order: int) -> list[Ids]:
-        """The contexts of length 0 to `order` before each place; -1 where it never occurred."""
+        """Find the contexts of length 0 to `order` before each place; -1 for unknown ones."""
         numbers = [np.zeros(len(at), np.int64)]
         for length in range(1, order + 1):
             code = numbers[-1] * (self.vocab_size + 1) + history.back(length, at)
@@ -161,20 +161,20 @@ class Contexts:
 
     def tokens(self, length: int, number: int) -> tuple[int, ...]:
         """The tokens of a context, oldest first; those before the beginning are the padding."""
-        found = []
+        tokens = []
         for codes in self.codes[length:0:-1]:
             number, oldest = divmod(int(codes[number]), self.vocab_size + 1)
-            found.append(oldest)
-        return tuple(found)
+            tokens.append(oldest)
+        return tuple(tokens)
 
     def memory_bytes(self, order: int) -> int:
-        """Bytes of what it takes to find the contexts of length `order`."""
+        """Bytes of the arrays that find the contexts of length `order`."""
         return sum(codes.nbytes for codes in self.codes[1 : order + 1])
 
 
 @dataclass(frozen=True)
 class NgramCounts:
-    """What followed each context of length 0 to `order`: counted once, used by all n-grams."""
+    """Counts of the tokens after each context of length 0 to `order`, shared by all n-grams."""
 
     contexts: Contexts
     rows: tuple[Rows, ...]
@@ -198,24 +198,24 @@ class NgramCounts:
 
     @property
     def vocab_size(self) -> int:
-        """V."""
+        """The number of tokens, V."""
         return self.contexts.vocab_size
 
     def require(self, order: int) -> None:
         """Raise InputError where contexts as long as that were not counted."""
         if not 0 <= order <= self.order:
             raise InputError(
-                f"order {order} was asked for, but contexts were counted up to {self.order}",
+                f"the order is {order}, but contexts were counted up to {self.order}",
                 f"count them up to {order}" if order > 0 else "give a whole number from 0 up",
             )
 
 
-def find_sorted(among: Ids, wanted: Ids) -> Ids:
-    """Where each wanted number stands in an ascending array, -1 where it does not."""
-    if not len(among):
-        return np.full(len(wanted), -1)
-    place = np.minimum(np.searchsorted(among, wanted), len(among) - 1)
-    return np.where(among[place] == wanted, place, -1)
+def find_sorted(ascending: Ids, numbers: Ids) -> Ids:
+    """Return the index of each number in an ascending array, -1 where it is absent."""
+    if not len(ascending):
+        return np.full(len(numbers), -1)
+    index = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
+    return np.where(ascending[index] == numbers, index, -1)
 
 
 def _joined(parts: list[tuple[Ids, Floats]]) -> tuple[Ids, Floats]:

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from tinygrad_tf import ops
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.nn.positions import sinusoidal_positions
 from tinygrad_tf.types import Floats, Ids
@@ -33,23 +34,26 @@ POINTS: Mapping[str, tuple[float, float]] = QUOTED | {
 
 @dataclass(frozen=True)
 class EmbeddingTable:
-    """A vocabulary and its points E (N, d): row w is where word w stands."""
+    """A vocabulary and its points E (N, d): row w is the point of word w."""
 
     vocabulary: Vocabulary
     points: Floats
 
     @classmethod
     def of(cls, points: Mapping[str, tuple[float, ...]]) -> "EmbeddingTable":
-        """Words sorted, each with its point. Raises InputError for points of several lengths."""
+        """Make the table of words, sorted, each with its point.
+
+        Raises InputError for points of several lengths.
+        """
         if len({len(point) for point in points.values()}) != 1:
             raise InputError("points of several dimensions", "give each word as many numbers")
         vocabulary = Vocabulary.of(points)
         return cls(vocabulary, np.array([points[word] for word in vocabulary.words]))
 
     def de_embedding(self, decoding: Decoding = "unit columns") -> tuple[Floats, Floats]:
-        """The projection back (d, N), and a bias (N,), 0 but for one of the three.
+        """Return the projection back (d, N), and a bias (N,), 0 but for one of the three.
 
-        `transpose` is Eᵀ: a word that stands far out in about the same direction wins over the word
+        `transpose` is Eᵀ: a word farther out in about the same direction wins over the word
         itself, as |a||b|cos can be more than |a|². `unit columns` compares directions alone.
         `bias` takes |e|²/2 off, which leaves the order of the distances to the points.
         """
@@ -61,22 +65,22 @@ class EmbeddingTable:
             return self.points.T, -(lengths**2) / 2
         if not lengths.all():
             word = self.vocabulary.words[int(lengths.argmin())]
-            raise InputError(f"{word!r} stands at the origin and has no direction", "use the bias")
+            raise InputError(f"{word!r} is at the origin and has no direction", "use the bias")
         return (self.points / lengths[:, None]).T, none
 
     def scores(self, vectors: Floats, decoding: Decoding = "unit columns") -> Floats:
-        """How well each word goes with vectors (n, d): (n, N)."""
+        """Return the scores of each word for vectors (n, d): (n, N)."""
         projection, bias = self.de_embedding(decoding)
-        found: Floats = vectors @ projection + bias
-        return found
+        scores: Floats = vectors @ projection + bias
+        return scores
 
     def decoded(self, decoding: Decoding = "unit columns") -> Ids:
-        """What each word becomes by way into the space and back (N,): the argmax."""
+        """Return what each word becomes on its way into the space and back (N,): the argmax."""
         back: Ids = self.scores(self.points, decoding).argmax(axis=1)
         return back
 
     def mistaken(self, decoding: Decoding = "unit columns") -> dict[str, str]:
-        """The words that come back as another, with that other."""
+        """Return the words that come back as another word, with that other word."""
         words = self.vocabulary.words
         back = self.decoded(decoding)
         return {
@@ -84,12 +88,12 @@ class EmbeddingTable:
         }
 
     def distances(self) -> Floats:
-        """How far each word stands from each other (N, N)."""
-        found: Floats = np.linalg.norm(self.points[:, None] - self.points[None], axis=-1)
-        return found
+        """Return the distance of each word from each other (N, N)."""
+        distances: Floats = np.linalg.norm(self.points[:, None] - self.points[None], axis=-1)
+        return distances
 
     def pairs(self) -> list[tuple[str, str, float]]:
-        """All pairs of words with their distance, the closest first."""
+        """Return all pairs of words with their distance, the closest first."""
         first, second = np.triu_indices(len(self.vocabulary), 1)
         distance = self.distances()[first, second]
         words = self.vocabulary.words
@@ -98,20 +102,18 @@ class EmbeddingTable:
 
 
 def softmax(x: Floats, temperature: float = 1.0) -> Floats:
-    """e^(x/T) over its sum, along the last axis: the soft form of argmax.
+    """Return e^(x/T) over its sum, along the last axis: the soft form of argmax.
 
     Raises InputError unless the temperature is above 0.
     """
     if not temperature > 0:
         raise InputError(f"the temperature is {temperature}", "give a number above 0")
-    shifted = (x - x.max(axis=-1, keepdims=True)) / temperature
-    powers = np.exp(shifted)
-    probs: Floats = powers / powers.sum(axis=-1, keepdims=True)
+    probs: Floats = ops.softmax(x / temperature).data
     return probs
 
 
 def wiggle(centre: tuple[float, float], positions: int, step: float, radius: float = 1.0) -> Floats:
-    """A word at positions 0 to `positions` - 1, going round its point by `step` radians each.
+    """Return a word at positions 0 to `positions` - 1, turned by `step` radians each.
 
     (positions, 2): centre + radius (cos(step k), sin(step k)).
     """
@@ -120,8 +122,11 @@ def wiggle(centre: tuple[float, float], positions: int, step: float, radius: flo
 
 
 def position_products(length: int, d_model: int) -> Floats:
-    """PE(p)·PE(q) of the sinusoidal table: (length, length). It depends on q - p alone, and is d/2
-    where they are equal: every position turns the word by the same distance."""
+    """Return PE(p)·PE(q) of the sinusoidal table: (length, length).
+
+    It depends on q - p alone, and is d/2 where they are equal: every position turns the word by
+    the same distance.
+    """
     table = sinusoidal_positions(length, d_model)
     products: Floats = table @ table.T
     return products

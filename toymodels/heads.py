@@ -1,8 +1,8 @@
 """Attention with several heads, and the shape of everything on the way.
 
 Vaswani et al. 2017, section 3.2.2, and source document S4: n words of a vocabulary of N, embedded
-in d_model dimensions, h heads of d_k (queries, keys) and d_v (values). The weights are random: it
-is the shapes that are looked at, and they are read off what was computed.
+in d_model dimensions, h heads of d_k (queries, keys) and d_v (values). The weights are random: only
+the shapes matter, and they are those of the computed arrays.
 """
 
 import math
@@ -39,7 +39,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Stage:
-    """One result on the way: what it is, its shape in symbols, and its shape in numbers."""
+    """An intermediate result: its name, its shape in symbols, and its shape in numbers."""
 
     name: str
     symbols: str
@@ -55,16 +55,16 @@ class Trace:
     heads: tuple[Tensor, ...]
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """The shape of the stage of that name."""
+        """Return the shape of the stage of that name."""
         return next(stage.shape for stage in self.stages if stage.name == name)
 
     def parameters(self, *names: str) -> int:
-        """How many numbers the weights of those names hold."""
+        """Return the number of entries in the weights of those names."""
         return sum(math.prod(stage.shape) for stage in self.stages if stage.name in names)
 
 
 class _Tracer:
-    """Notes the shape of each result under its name, the first time that it comes."""
+    """A record of the shape of each result under its name, the first time that it comes."""
 
     def __init__(self, seed: int) -> None:
         self.stages: dict[str, Stage] = {}
@@ -117,6 +117,6 @@ def trace_shapes(sizes: Sizes, seed: int = 0) -> Trace:
 
 
 def attention_parameters(sizes: Sizes) -> int:
-    """Numbers in W_q, W_k, W_v of all heads and W_O, without bias, counted on the arrays."""
+    """Return the size of W_q, W_k, W_v of all heads and W_O, without bias, from the arrays."""
     trace = trace_shapes(sizes)
     return sizes.heads * trace.parameters("W_q", "W_k", "W_v") + trace.parameters("W_O")

@@ -1,8 +1,8 @@
-"""What models are compared on: a text in tokens, part of it to learn from and part held out."""
+"""Splits of a text in tokens: one part for training, one held out to compare models on."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from tinygrad_tf.errors import InputError
 from tinygrad_tf.text import CharTokenizer, Tokenizer
 from tinygrad_tf.text.tokens import train_size
 from tinygrad_tf.types import Ids
-from toymodels.onehot import Vocabulary
+from toymodels.onehot import WORD_OR_MARK, Vocabulary
 from toymodels.stories import far_places, far_words, story_language, story_words
 from toymodels.text import Text
 
@@ -19,28 +19,27 @@ FAR = 5  # words: no n-gram of these comparisons sees further
 CONTEXT = 256  # tokens before the held-out part that every model may look back to
 UNKNOWN = "<unknown>"
 
-_WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
 _NO_SPACE_BEFORE = re.compile(r" (?=[.,;:!?)\]}])")
 
 
 @dataclass(frozen=True)
-class Far:
-    """Places of `held_out` to ask for: the tokens `start` to `stop` (exclusive) are one word that
-    stands for certain, told by one more than `beyond` words back."""
+class FarWords:
+    """Far words of `held_out`: the tokens `start` to `stop` (exclusive) are one word that is
+    certain, determined by one more than `beyond` words back."""
 
     start: Ids
     stop: Ids
     beyond: int
-    chance: float  # of guessing right among the words that could stand there
+    chance: float  # of a right guess among the words that fit the place
 
 
 @dataclass(frozen=True)
 class Split:
-    """A text of tokens named `unit`, cut into a part to learn from and one to be predicted.
+    """A text of tokens named `unit`, split into a training part and one to be predicted.
 
-    The first `first` of `held_out` are context only; the others stand for `chars` characters.
-    `show` writes tokens as text, `read` makes tokens of a text; `floor_nats` is what the source of
-    the text pays for the predicted part, where it is known.
+    The first `first` of `held_out` are context only; the others are `chars` characters. `show`
+    decodes tokens into text, `read` encodes a text; `floor_nats` is the entropy of the predicted
+    part under the source of the text, where it is vocabulary.
     """
 
     title: str
@@ -52,7 +51,7 @@ class Split:
     show: Callable[[Ids], str]
     read: Callable[[str], Ids]
     notes: tuple[str, ...] = ()
-    far: Far | None = None
+    far: FarWords | None = None
     floor_nats: float | None = None
 
     def __post_init__(self) -> None:
@@ -60,12 +59,12 @@ class Split:
             raise InputError(
                 f"the held-out part of {self.title} is empty ({len(self.train):,} {self.unit}s are "
                 "there to learn from)",
-                "hold out more with --val-fraction, or give a longer text",
+                "use a larger `val_fraction`, or give a longer text",
             )
 
     @property
     def targets(self) -> int:
-        """How many tokens are predicted."""
+        """The number of predicted tokens."""
         return len(self.held_out) - self.first
 
 
@@ -77,7 +76,7 @@ def split_tokens(
     *,
     notes: Iterable[str] = (),
 ) -> Split:
-    """A text of any tokenizer's ids, the last `val_fraction` of them held out.
+    """Split a text of any tokenizer's ids; the last `val_fraction` of them are held out.
 
     Raises InputError where either part is empty.
     """
@@ -102,24 +101,25 @@ def _require_both(title: str, cut: int, total: int, val_fraction: float) -> None
         raise InputError(
             f"{title} leaves {cut} of its {total:,} tokens to learn from, with a fraction of "
             f"{val_fraction:g} held out",
-            "use a smaller --val-fraction",
+            "use a smaller `val_fraction`",
         )
 
 
 def split_words(title: str, text: str, val_fraction: float) -> Split:
-    """A text by words and punctuation marks, the last `val_fraction` of them held out.
+    """Split a text by words and punctuation marks; the last `val_fraction` of them are held out.
 
     The vocabulary is that of the part to learn from; other words of the held-out part are one
     unknown token. Raises InputError where either part is empty.
     """
-    found = list(_WORD.finditer(text))
-    cut = train_size(len(found), val_fraction)
-    _require_both(title, cut, len(found), val_fraction)
-    known = Vocabulary((*Vocabulary.of(match.group() for match in found[:cut]).words, UNKNOWN))
-    numbers = {word: number for number, word in enumerate(known.words)}
-    unknown = len(known) - 1
+    matches = list(WORD_OR_MARK.finditer(text))
+    cut = train_size(len(matches), val_fraction)
+    _require_both(title, cut, len(matches), val_fraction)
+    words = Vocabulary.of(match.group() for match in matches[:cut]).words
+    vocabulary = Vocabulary((*words, UNKNOWN))
+    numbers = {word: number for number, word in enumerate(vocabulary.words)}
+    unknown = len(vocabulary) - 1
 
-    ids = np.array([numbers.get(match.group(), unknown) for match in found], np.int64)
+    ids = np.array([numbers.get(match.group(), unknown) for match in matches], np.int64)
     strange = int((ids[cut:] == unknown).sum())
     notes = (
         f"{strange:,} of the {len(ids) - cut:,} held-out words were never seen in training "
@@ -127,36 +127,34 @@ def split_words(title: str, text: str, val_fraction: float) -> Split:
         "spaces and line ends are left out: bits per character do not compare with models that "
         "predict them, nor do those of unknown words, which could not be written back",
     )
-    chars = len(text) - found[cut].start() if cut < len(found) else 0
+    chars = len(text) - matches[cut].start() if cut < len(matches) else 0
     return _cut(
         title,
         "word",
-        Text(ids[:cut], len(known)),
+        Text(ids[:cut], len(vocabulary)),
         ids[cut:],
         chars,
-        lambda ids: _spaced(known.words[token] for token in ids),
-        lambda prompt: known.ids(_WORD.findall(prompt)),
+        lambda ids: _spaced(vocabulary.words[token] for token in ids),
+        lambda prompt: vocabulary.ids(WORD_OR_MARK.findall(prompt)),
         notes,
     )
 
 
 def split_stories(train: Sequence[str], held_out: Sequence[str], floor_nats: float) -> Split:
-    """Stories of the embedded corpus by words and punctuation marks, each story on its own."""
+    """Split stories of the embedded corpus by words and punctuation marks, each on its own."""
     vocabulary = story_language([*train, *held_out]).vocabulary
-    learned = story_language(train, vocabulary)
-    asked = story_language(held_out, vocabulary)
     places = far_places(held_out, FAR)
     return Split(
         "the embedded corpus",
         "word",
-        learned.text,
-        asked.text.tokens,
+        story_language(train, vocabulary).text,
+        story_language(held_out, vocabulary).text.tokens,
         0,
         sum(len(story) + 1 for story in held_out),
         lambda ids: _spaced(vocabulary.words[token] for token in ids),
         lambda prompt: vocabulary.ids(story_words(prompt)),
         ("the spaces between words follow from the words, and cost nothing",),
-        Far(places, places + 1, FAR, _chance(held_out)),
+        FarWords(places, places + 1, FAR, _chance(held_out)),
         floor_nats,
     )
 
@@ -164,41 +162,29 @@ def split_stories(train: Sequence[str], held_out: Sequence[str], floor_nats: flo
 def spell_stories(
     train: Sequence[str], held_out: Sequence[str], tokenizer: Tokenizer, floor_nats: float
 ) -> Split:
-    """The same stories by characters (or another tokenizer's tokens); a newline ends each.
+    """Split the same stories by characters (or another tokenizer's tokens); a newline ends each.
 
-    A far word counts as found where each of its characters is the best guess. Raises InputError
+    A far word counts as right where each of its characters is the best guess. Raises InputError
     where the tokenizer has no token for the end of a line.
     """
-    (end,) = line_end(tokenizer)
-    texts = [_lines(stories, tokenizer, end) for stories in (train, held_out)]
+    end = line_end(tokenizer)
     far = None
     if isinstance(tokenizer, CharTokenizer):
         starts, stops = np.array(list(_far_spans(held_out)), np.int64).reshape(-1, 2).T
-        far = Far(starts, stops, FAR, _chance(held_out))
-    return Split(
-        "the embedded corpus",
-        "character" if tokenizer.kind == "char" else "token",
-        Text(texts[0], tokenizer.vocab_size, end),
-        texts[1],
-        0,
-        sum(len(story) + 1 for story in held_out),
-        tokenizer.decode,
-        lambda prompt: _encoded(tokenizer, prompt),
-        (),
-        far,
-        floor_nats,
-    )
+        far = FarWords(starts, stops, FAR, _chance(held_out))
+    tokens = (_lines(stories, tokenizer, end) for stories in (train, held_out))
+    split = split_lines("the embedded corpus", tokenizer, *tokens)
+    return replace(split, far=far, floor_nats=floor_nats)
 
 
 def split_lines(
-    title: str, train: Ids, held_out: Ids, tokenizer: Tokenizer, notes: Iterable[str] = ()
+    title: str, tokenizer: Tokenizer, train: Ids, held_out: Ids, notes: Iterable[str] = ()
 ) -> Split:
-    """Two texts of lines, each line a document of its own that a newline closes."""
-    (end,) = line_end(tokenizer)
+    """Make a split of two texts of lines, each line a document that a newline closes."""
     return Split(
         title,
         "character" if tokenizer.kind == "char" else "token",
-        Text(train, tokenizer.vocab_size, end),
+        Text(train, tokenizer.vocab_size, line_end(tokenizer)),
         held_out,
         0,
         tokenizer.count_chars(held_out),
@@ -208,15 +194,15 @@ def split_lines(
     )
 
 
-def line_end(tokenizer: Tokenizer) -> tuple[int]:
-    """The token of a newline. Raises InputError where there is not one."""
-    found = tokenizer.encode("\n", unknown="skip").tolist()
-    if len(found) != 1:
+def line_end(tokenizer: Tokenizer) -> int:
+    """Return the token of a newline. Raises InputError unless it is one token."""
+    ids = tokenizer.encode("\n", unknown="skip").tolist()
+    if len(ids) != 1:
         raise InputError(
-            f"the end of a line is {len(found)} tokens of this tokenizer, and has to be one",
-            "use --tokenizer char",
+            f"the end of a line is {len(ids)} tokens of this tokenizer, and has to be one",
+            "use `tokenizer=char`",
         )
-    return (found[0],)
+    return int(ids[0])
 
 
 def _cut(
@@ -229,7 +215,7 @@ def _cut(
     read: Callable[[str], Ids],
     notes: Iterable[str],
 ) -> Split:
-    """A split of one text that goes on: before the held-out part stands the end of the other."""
+    """Make a split of one text: the end of the training part is context before the held-out one."""
     before = train.tokens[-CONTEXT:]
     ids = np.concatenate([before, held_out]) if len(held_out) else held_out
     return Split(
@@ -242,14 +228,10 @@ def _lines(stories: Sequence[str], tokenizer: Tokenizer, end: int) -> Ids:
 
 
 def _far_spans(stories: Iterable[str]) -> Iterable[tuple[int, int]]:
-    """First character and the one after the last of each far word, counted over all stories."""
+    """Yield the first character of each far word, and the one after its last, over all stories."""
     start = 0
     for story in stories:
-        words, at = [], 0
-        for word in story_words(story):
-            at = story.index(word, at)
-            words.append((at, at + len(word)))
-            at += len(word)
+        words = [match.span() for match in WORD_OR_MARK.finditer(story)]
         for far in far_words(story):
             if far.distance > FAR:
                 begin, stop = words[far.place]
@@ -258,15 +240,15 @@ def _far_spans(stories: Iterable[str]) -> Iterable[tuple[int, int]]:
 
 
 def _chance(stories: Iterable[str]) -> float:
-    """The mean, over the far words, of 1 / the number of words that their slots can hold."""
-    found = []
+    """Return the mean, over the far words, of 1 / the number of words that their slots can hold."""
+    chances = []
     for story in stories:
         far = {word.place for word in far_words(story) if word.distance > FAR}
         for mention in GRAMMAR.parse(story)[0].mentions:
             if len(story_words(story[: mention.start])) in far:
                 forms = {word.form(mention.form) for word in SLOTS[mention.slot].words}
-                found.append(1 / len(forms))
-    return float(np.mean(found)) if found else 0.0
+                chances.append(1 / len(forms))
+    return float(np.mean(chances)) if chances else 0.0
 
 
 def _encoded(tokenizer: Tokenizer, prompt: str) -> Ids:
@@ -277,5 +259,5 @@ def _encoded(tokenizer: Tokenizer, prompt: str) -> Ids:
 
 
 def _spaced(words: Iterable[str]) -> str:
-    """Words with spaces between, and none before a mark that closes."""
+    """Join words with spaces, and none before a mark that closes."""
     return _NO_SPACE_BEFORE.sub("", " ".join(words))

@@ -1,8 +1,7 @@
 """A transformer that learns the mask by itself: one layer, one head, the same few sentences.
 
-Nobody tells it which word decides. It is trained to predict each next word of whole sentences, and
-its attention from the deciding place is set beside the mask that `masks.selective` finds by
-counting.
+It is trained to predict each next word of whole sentences, and nothing else. Its attention from
+the deciding place is then compared with the mask that `masks.selective` finds by counting.
 """
 
 from collections.abc import Iterable
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinygrad_tf import no_grad
+from tinygrad_tf import no_grad, ops
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models import GPT, GPTConfig
 from tinygrad_tf.nn.hooks import record
@@ -26,10 +25,10 @@ SEEDS = tuple(range(10))
 
 @dataclass(frozen=True)
 class Settings:
-    """How the one layer is made and trained; each step takes all sentences.
+    """Sizes and training settings of the one layer; each step takes all sentences.
 
-    The weights begin so near to 0 that at first nothing but the attention can tell sentences
-    apart: begun larger, the feed-forward layer reads the answer off a blurred attention.
+    The weights begin so near to 0 that at first nothing but the attention can distinguish the
+    sentences: begun larger, the feed-forward layer reads the answer off a blurred attention.
     """
 
     width: int = 32
@@ -41,8 +40,8 @@ class Settings:
 
 @dataclass(frozen=True)
 class Place:
-    """Where an earlier word decides: the prompt (T,) up to the current word, the word that then
-    follows, and for each word of the prompt whether the mask lets it through (T,)."""
+    """A place that an earlier word decides: the prompt (T,) up to the current word, the word that
+    then follows, and the mask (T,), 1 for each word of the prompt that decides."""
 
     prompt: Ids
     right: int
@@ -51,8 +50,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a trained model does at a place: the probability of the right word, and how the
-    attention (T,) of the current word is shared out."""
+    """The output of a trained model at a place: the probability of the right word, and the
+    attention (T,) of the current word."""
 
     place: Place
     probability: float
@@ -60,18 +59,18 @@ class Decision:
 
     @property
     def on_deciding(self) -> float:
-        """The attention that the word which decides gets."""
+        """The attention to the word that decides."""
         return float(self.attention[self.place.mask > 0].sum())
 
     @property
     def on_other(self) -> float:
-        """The most that any other word gets."""
+        """The largest attention to any other word."""
         return float(self.attention[self.place.mask == 0].max())
 
 
 @dataclass(frozen=True)
 class Learned:
-    """One seed: what the model came to do at each deciding place."""
+    """The result of one seed: the output of the trained model at each deciding place."""
 
     seed: int
     loss: float  # nats per word of the sentences
@@ -79,30 +78,30 @@ class Learned:
 
     @property
     def probability(self) -> float:
-        """The probability of the right word, where it is least."""
+        """The least probability of the right word."""
         return min(decision.probability for decision in self.decisions)
 
     @property
     def on_deciding(self) -> float:
-        """The attention that the deciding word gets, where it is least."""
+        """The least attention to the deciding word."""
         return min(decision.on_deciding for decision in self.decisions)
 
     @property
     def agrees(self) -> bool:
-        """Whether the deciding word gets more attention than any other, everywhere."""
+        """True if the deciding word gets more attention than any other, everywhere."""
         return all(decision.on_deciding > decision.on_other for decision in self.decisions)
 
 
 def deciding_places(language: Language) -> list[Place]:
-    """The places of the sentences where the learned mask asks for a word that is there.
+    """Return the places of the sentences where the learned mask selects an earlier word.
 
     Raises InputError where there is none.
     """
     votes, places = selective(language.text), list[Place]()
-    asked = {word: votes.mask(np.array([word])) for word in range(len(language.vocabulary))}
+    masks = {word: votes.mask(np.array([word])) for word in range(len(language.vocabulary))}
     for ids in language.sentences:
         for last in range(1, len(ids) - 1):
-            mask = asked[int(ids[last])][ids[: last + 1]]
+            mask = masks[int(ids[last])][ids[: last + 1]]
             mask[last] = 0
             if mask.any():
                 places.append(Place(ids[: last + 1], int(ids[last + 1]), mask))
@@ -115,8 +114,8 @@ def deciding_places(language: Language) -> list[Place]:
 
 
 def train_one(language: Language, seed: int, settings: Settings | None = None) -> tuple[GPT, float]:
-    """A one-layer GPT trained on whole sentences, without weight decay, and its last loss in nats
-    per word; the vocabulary is the words and END."""
+    """Train a one-layer GPT on whole sentences, without weight decay; return it and its last loss
+    in nats per word. The vocabulary is the words and END."""
     settings = settings or Settings()
     longest = max(map(len, language.sentences))
     shape = GPTConfig(
@@ -143,23 +142,23 @@ def train_one(language: Language, seed: int, settings: Settings | None = None) -
 
 
 def decide(model: GPT, place: Place) -> Decision:
-    """What a one-layer model says after the prompt, and where it looks."""
+    """Return the output of a one-layer model after the prompt, and its attention."""
     with no_grad(), record() as values:
         logits = model(place.prompt[None, :]).data[0, -1].astype(np.float64)
-    probs = np.exp(logits - logits.max())
+    probs = ops.softmax(logits).data
     attention = values["blocks.0.attn.hook_pattern"].data[0, 0, -1].astype(np.float64)
-    return Decision(place, float(probs[place.right] / probs.sum()), attention)
+    return Decision(place, float(probs[place.right]), attention)
 
 
 def learn(
     language: Language, seeds: Iterable[int] = SEEDS, settings: Settings | None = None
 ) -> list[Learned]:
-    """Train one model a seed, and look at what each has learned to ask for.
+    """Train one model a seed, and return what each does at the deciding places.
 
     Raises InputError where no earlier word decides anything.
     """
-    places, found = deciding_places(language), []
+    places, results = deciding_places(language), []
     for seed in seeds:
         model, loss = train_one(language, seed, settings)
-        found.append(Learned(seed, loss, tuple(decide(model, place) for place in places)))
-    return found
+        results.append(Learned(seed, loss, tuple(decide(model, place) for place in places)))
+    return results

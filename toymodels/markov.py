@@ -16,7 +16,7 @@ LARGEST_MATRIX = 1 << 24  # numbers; 128 MiB
 
 @dataclass(frozen=True)
 class MatrixSize:
-    """What a dense transition matrix takes: a row for each context, a column for each token."""
+    """The size of a dense transition matrix: a row for each context, a column for each token."""
 
     rows: int
     columns: int
@@ -33,23 +33,23 @@ class MatrixSize:
 
 
 def matrix_size(vocab_size: int, order: int) -> MatrixSize:
-    """The size of the matrix of all contexts of that length, whether they occur or not."""
+    """Return the size of the matrix of all contexts of that length, occurring or not."""
     return MatrixSize(vocab_size**order, vocab_size)
 
 
 class Markov(LanguageModel):
-    """What followed each context of `order` tokens, in shares; `add` smooths them.
+    """A Markov chain: the shares of the tokens after each context of `order` tokens.
 
-    With `add` 0 the shares are the counted ones (maximum likelihood): what was not seen is
-    impossible, and after an unseen context there is nothing to say. With more, each token is taken
-    to have been seen `add` times more after every context (Laplace). Where a text is made of
-    sentences, the end token is one of those that follow.
+    With `add` 0 the shares are the counted ones (maximum likelihood): a token that never followed
+    a context has probability 0, and after a context that never occurred every token has. With
+    more, each count is `add` larger (Laplace). Where a text is made of sentences, the end token is
+    one of those that follow.
     """
 
     def __init__(self, counts: NgramCounts, order: int, add: float = 0.0) -> None:
         counts.require(order)
         if not (np.isfinite(add) and add >= 0):
-            raise InputError(f"{add} is to be added to each count", "give a number from 0 up")
+            raise InputError(f"`add` is {add}", "give a number from 0 up")
         self.name = f"Markov {order}" + (f", add {add:g}" if add else "")
         self.order, self.add = order, float(add)
         self.contexts, self.rows = counts.contexts, counts.rows[order]
@@ -67,7 +67,7 @@ class Markov(LanguageModel):
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of the counts and of what finds them."""
+        """Bytes of the counts and of the contexts."""
         return self.rows.memory_bytes + self.contexts.memory_bytes(self.order)
 
     @property
@@ -100,7 +100,7 @@ class Markov(LanguageModel):
         return np.append(self.rows.best(), 0)[rows]  # row -1: all are equal, the first is taken
 
     def sparse_rows(self) -> Iterator[tuple[tuple[int, ...], dict[int, float]]]:
-        """Each context that occurred, oldest token first, and the shares of what followed."""
+        """Yield each context that occurred, oldest token first, and the shares of its followers."""
         shares = self.rows.shares()
         for row, key in enumerate(shares.keys):
             entries = slice(shares.first[row], shares.first[row + 1])
@@ -110,11 +110,11 @@ class Markov(LanguageModel):
 
     @property
     def inner(self) -> list[int]:
-        """The tokens that are not the end token: what the matrix is about."""
+        """The tokens of the matrix: all but the end token."""
         return [token for token in range(self.vocab_size) if token != self.end]
 
     def matrix(self, *, with_end: bool = False) -> Floats:
-        """The counted shares as a dense matrix (W^order, W) over the W tokens of `inner`.
+        """Return the counted shares as a dense matrix (W^order, W) over the W tokens of `inner`.
 
         Row (a, b) of order 2 is a * W + b. A row sums to 1, or to 0 where nothing followed: the
         sentence ends there. `with_end` adds one column, the share of sentences that end; without
@@ -143,7 +143,7 @@ class Markov(LanguageModel):
         return normalised(dense[:, :width])
 
     def branches(self) -> list[tuple[int, ...]]:
-        """The contexts, within sentences, that more than one token followed."""
+        """Return the contexts, within sentences, that more than one token followed."""
         inner = set(self.inner)
         return [
             context
@@ -152,7 +152,7 @@ class Markov(LanguageModel):
         ]
 
     def row_entropy(self, prompt: Ids) -> float:
-        """The entropy in nats of what follows a prompt; 0 where nothing does."""
+        """Return the entropy in nats of the next token; 0 where none can follow the prompt."""
         return entropy(self.next_probs(prompt))
 
     def _rows(self, history: History, at: Ids) -> Ids:
@@ -160,6 +160,6 @@ class Markov(LanguageModel):
 
 
 def entropy(probs: Floats) -> float:
-    """-Σ p ln p in nats."""
+    """Return -Σ p ln p, in nats."""
     some = probs[probs > 0]
     return float(-(some @ np.log(some))) + 0.0

@@ -1,7 +1,7 @@
-"""What all models can do alike, so that they can be compared.
+"""The interface that all models share, so that they can be compared.
 
-A model says how probable each token of the vocabulary is at any place of a text, given what stands
-before it there. Everything else follows: the cost of a text, the best guess, a continuation.
+A model gives the probability of each token of the vocabulary at any place of a text, given the
+tokens before it. Everything else follows: the cost of a text, the best guess, a continuation.
 """
 
 from abc import ABC, abstractmethod
@@ -21,7 +21,7 @@ _CELLS = 1 << 22  # numbers in memory at a time where distributions are written 
 
 @dataclass(frozen=True)
 class Step:
-    """One token of a continuation: how the model rated every token (V,), and the one taken."""
+    """A token of a continuation: the scores of all tokens (V,), and the token chosen."""
 
     scores: Floats
     token: int
@@ -29,7 +29,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Score:
-    """How a model does on a text: nats (N,) of each token, and whether its best guess was right."""
+    """Results on a text: the nats (N,) of each token, and whether the best guess was right (N,)."""
 
     nats: Floats
     right: NDArray[np.bool_]
@@ -48,8 +48,8 @@ class Score:
 class LanguageModel(ABC):
     """A distribution over the next of `vocab_size` tokens, given those before it in the sentence.
 
-    Of equally good tokens the first of the vocabulary is taken, everywhere. A model that has
-    nothing to say gives 0 to every token, and a continuation stops there.
+    Of equally good tokens the first of the vocabulary is taken, everywhere. Where a model gives 0
+    to every token, a continuation stops.
     """
 
     name: str
@@ -59,7 +59,7 @@ class LanguageModel(ABC):
     @property
     @abstractmethod
     def parameters(self) -> int:
-        """How many numbers it stores."""
+        """The number of stored numbers."""
 
     @property
     @abstractmethod
@@ -69,22 +69,22 @@ class LanguageModel(ABC):
     @property
     @abstractmethod
     def reach(self) -> int | None:
-        """How many tokens back it can see; None for all of the sentence."""
+        """The number of tokens back that it can see; None for all of the sentence."""
 
     @abstractmethod
     def probs(self, history: History, at: Ids) -> Floats:
-        """The distributions (n, V) at the places (n,)."""
+        """Return the distributions (n, V) at the places (n,)."""
 
     def scores(self, history: History, at: Ids) -> Floats:
-        """What a continuation is chosen by, (n, V): probabilities, unless a model votes."""
+        """Return the scores (n, V) that choose a token: probabilities, unless a model votes."""
         return self.probs(history, at)
 
     def history(self, tokens: Ids) -> History:
-        """A text of this vocabulary. Raises InputError for tokens outside of it."""
+        """Make the history of a text. Raises InputError for tokens outside the vocabulary."""
         return History(checked_tokens(tokens, self.vocab_size), self.vocab_size, self.end)
 
     def nats(self, tokens: Ids) -> Floats:
-        """-ln of the probability of each token (N,); infinite where the model excludes it."""
+        """Return -ln of the probability of each token (N,); infinite where that is 0."""
         history = self.history(tokens)
         cost = np.empty(len(history))
         with np.errstate(divide="ignore"):
@@ -94,7 +94,7 @@ class LanguageModel(ABC):
         return cost
 
     def predict(self, tokens: Ids) -> Ids:
-        """The best guess for each token (N,), from those before it."""
+        """Return the best guess for each token (N,), from those before it."""
         history = self.history(tokens)
         guess = np.empty(len(history), np.int64)
         for at in self._portions(history):
@@ -102,21 +102,21 @@ class LanguageModel(ABC):
         return guess
 
     def next_probs(self, prompt: Ids) -> Floats:
-        """The distribution (V,) of the token after a prompt."""
+        """Return the distribution (V,) of the token after a prompt."""
         history = self.history(prompt)
         probs: Floats = self.probs(history, np.array([len(history)]))[0]
         return probs
 
     def next_scores(self, prompt: Ids) -> Floats:
-        """What the token after a prompt is chosen by, (V,)."""
+        """Return the scores (V,) that choose the token after a prompt."""
         history = self.history(prompt)
         scores: Floats = self.scores(history, np.array([len(history)]))[0]
         return scores
 
     def walk(self, prompt: Ids, length: int, seed: int | None = None) -> Iterator[Step]:
-        """Go on after a prompt, token by token: greedily, or drawing with a `seed`.
+        """Continue a prompt token by token: greedily, or drawing with a `seed`.
 
-        Stops after `length` tokens, after the end token, or where the model has nothing to say.
+        Stops after `length` tokens, after the end token, or where every probability is 0.
         """
         tokens = list(checked_tokens(prompt, self.vocab_size))
         draw = None if seed is None else random_generator(seed)
@@ -137,9 +137,12 @@ class LanguageModel(ABC):
             tokens.append(token)
 
     def continue_(self, prompt: Ids, length: int, seed: int | None = None) -> Ids:
-        """The tokens of `walk`, without the prompt and the end token."""
+        """Return the tokens of `walk`, without the prompt and the end token."""
         taken = [step.token for step in self.walk(prompt, length, seed)]
         return np.array([token for token in taken if token != self.end], np.int64)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.parameters:,} numbers)"
 
     def _portions(self, history: History) -> Iterator[Ids]:
         size = max(1, _CELLS // self.vocab_size)
@@ -148,7 +151,7 @@ class LanguageModel(ABC):
 
 
 def score(model: LanguageModel, tokens: Ids, first: int = 0) -> Score:
-    """Cost and best guesses of a model on a held-out text, for its tokens from `first` on.
+    """Measure cost and best guesses of a model on a held-out text, for its tokens from `first` on.
 
     Models are compared on the same tokens, each with as much before it as any of them can see.
     Raises InputError where no token is left.

@@ -1,8 +1,8 @@
-"""Smoothed n-grams: what was never seen after a long context is left to shorter ones.
+"""Smoothed n-grams: a long context leaves some of its probability to shorter ones.
 
 The distribution of a context is (c(w) - d) / z for the tokens w seen there, and what that leaves,
-g / z, is shared out as the context without its oldest token shares. Without any context, each token
-is as likely as the other. Smoothing by a constant, add-k, is `Markov(counts, order, add=k)`.
+g / z, is shared out as the context without its oldest token shares. Without any context, all tokens
+are equally likely. Smoothing by a constant, add-k, is `Markov(counts, order, add=k)`.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from toymodels.text import History
 
 @dataclass(frozen=True)
 class _Level:
-    """Contexts of one length: what is taken off each count, and g and z for each row (R,)."""
+    """Contexts of one length: the discount of each count, and g and z for each row (R,)."""
 
     rows: Rows
     discount: float
@@ -40,12 +40,12 @@ class Interpolated(LanguageModel):
 
     @property
     def parameters(self) -> int:
-        """Stored counts, of all lengths together."""
+        """The number of stored counts, of all lengths together."""
         return sum(level.rows.entries for level in self.levels)
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of the counts and of what finds them."""
+        """Bytes of the counts and of the contexts."""
         own = (lv.rows.memory_bytes + lv.left.nbytes + lv.total.nbytes for lv in self.levels)
         return sum(own) + self.contexts.memory_bytes(self.order)
 
@@ -59,13 +59,13 @@ class Interpolated(LanguageModel):
         probs = np.full((len(at), self.vocab_size), 1 / self.vocab_size)
         for level, number in self._levels(history, at):
             rows = level.rows.find(number)
-            seen = np.flatnonzero(rows >= 0)
-            rows = rows[seen]
-            counts = np.zeros((len(seen), self.vocab_size))
+            known = np.flatnonzero(rows >= 0)
+            rows = rows[known]
+            counts = np.zeros((len(known), self.vocab_size))
             level.rows.add_to(counts, rows)
-            probs[seen] *= level.left[rows, None]
-            probs[seen] += np.maximum(counts - level.discount, 0)
-            probs[seen] /= level.total[rows, None]
+            probs[known] *= level.left[rows, None]
+            probs[known] += np.maximum(counts - level.discount, 0)
+            probs[known] /= level.total[rows, None]
         return probs
 
     def nats(self, tokens: Ids) -> Floats:
@@ -74,11 +74,11 @@ class Interpolated(LanguageModel):
         probs = np.full(len(history), 1 / self.vocab_size)
         for level, number in self._levels(history, history.everywhere):
             rows = level.rows.find(number)
-            seen = np.flatnonzero(rows >= 0)
-            rows = rows[seen]
-            counts = level.rows.weight_of(rows, history.tokens[seen])
+            known = np.flatnonzero(rows >= 0)
+            rows = rows[known]
+            counts = level.rows.weight_of(rows, history.tokens[known])
             kept = np.maximum(counts - level.discount, 0)
-            probs[seen] = (kept + level.left[rows] * probs[seen]) / level.total[rows]
+            probs[known] = (kept + level.left[rows] * probs[known]) / level.total[rows]
         nats: Floats = -np.log(probs)
         return nats
 
@@ -103,7 +103,7 @@ class Interpolated(LanguageModel):
         size = self.vocab_size
         shorter = Rows(np.arange(size), np.full(size, 1 / size), size)  # without any context
         best, best_p = np.zeros(1, np.int64), np.full(1, 1 / size)
-        found = []
+        best_tokens = []
         for codes, level in zip(self.contexts.codes, self.levels, strict=False):
             rows = level.rows
             parent = shorter.find(codes[rows.keys] // (size + 1))
@@ -116,8 +116,8 @@ class Interpolated(LanguageModel):
             other_p = level.left * best_p[parent] / level.total  # at least: it may have followed
             beaten = (other_p > own_p) | ((other_p == own_p) & (other < own))
             best, best_p = np.where(beaten, other, own), np.maximum(own_p, other_p)
-            found.append(best)
-        return found
+            best_tokens.append(best)
+        return best_tokens
 
     def _levels(self, history: History, at: Ids) -> list[tuple[_Level, Ids]]:
         numbers = self.contexts.find(history, at, self.order)
@@ -125,7 +125,7 @@ class Interpolated(LanguageModel):
 
 
 def witten_bell(counts: NgramCounts, order: int) -> Interpolated:
-    """Interpolated Witten-Bell: a context with T kinds of followers leaves T / (count + T).
+    """Smooth by interpolated Witten-Bell: a context with T kinds of followers leaves T / (n + T).
 
     Bell, Witten and Cleary 1990, method C. Raises InputError where `order` was not counted.
     """
@@ -138,8 +138,8 @@ def witten_bell(counts: NgramCounts, order: int) -> Interpolated:
 
 
 def kneser_ney(counts: NgramCounts, order: int) -> Interpolated:
-    """Interpolated Kneser-Ney: a constant comes off each count, and shorter contexts count in how
-    many different ways, not how often, they went on.
+    """Smooth by interpolated Kneser-Ney: each count is less by a constant, and shorter contexts
+    count after how many different tokens, not how often, a token followed.
 
     Kneser and Ney 1995, with the discount n1 / (n1 + 2 n2) of each length. Raises InputError for
     an order that was not counted, and for weighted sentences, where counts are not whole.
@@ -147,8 +147,8 @@ def kneser_ney(counts: NgramCounts, order: int) -> Interpolated:
     counts.require(order)
     if counts.weighted:
         raise InputError(
-            "Kneser-Ney smoothing counts how often is once and twice, and these sentences have "
-            "weights",
+            "Kneser-Ney smoothing needs the number of counts that are 1 and 2, and these sentences "
+            "have weights",
             "use Witten-Bell, or repeat the sentences",
         )
     rows = [_ways(counts, length) for length in range(order)] + [counts.rows[order]]
@@ -161,7 +161,7 @@ def kneser_ney(counts: NgramCounts, order: int) -> Interpolated:
 
 
 def _ways(counts: NgramCounts, length: int) -> Rows:
-    """For each context of that length and each token: after how many older tokens it followed."""
+    """Count, for each context of that length and each token, the older tokens before both."""
     longer = counts.rows[length + 1]
     parent = counts.contexts.codes[length + 1] // (counts.vocab_size + 1)
     keys = parent[longer.keys[longer.row_of_entry()]]

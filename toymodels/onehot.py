@@ -15,15 +15,18 @@ from numpy.typing import NDArray
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.types import Floats, Ids
 
+WORD = r"\w+(?:['’-]\w+)*"
+WORD_OR_MARK = re.compile(WORD + r"|[^\w\s]")
+
 
 def split_words(text: str) -> list[str]:
-    """The words of a text in small letters, without punctuation."""
-    return re.findall(r"\w+(?:['’-]\w+)*", text.lower())
+    """Return the words of a text in small letters, without punctuation."""
+    return re.findall(WORD, text.lower())
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words, each with a number: its place. Raises InputError for a word that is there twice."""
+    """Words, each with its index as its number. Raises InputError for a word that occurs twice."""
 
     words: tuple[str, ...]
     _number: dict[str, int] = field(init=False, repr=False, compare=False)
@@ -37,14 +40,14 @@ class Vocabulary:
 
     @classmethod
     def of(cls, words: Iterable[str]) -> "Vocabulary":
-        """The distinct words, sorted."""
+        """Make the vocabulary of the distinct words, sorted."""
         return cls(tuple(sorted(set(words))))
 
     def __len__(self) -> int:
         return len(self.words)
 
     def number(self, word: str) -> int:
-        """The number of a word. Raises InputError for one that was never seen."""
+        """Return the number of a word. Raises InputError for a word outside the vocabulary."""
         if word not in self._number:
             near = difflib.get_close_matches(word, self.words, 3) or self.words[:8]
             raise InputError(
@@ -54,21 +57,21 @@ class Vocabulary:
         return self._number[word]
 
     def ids(self, words: str | Sequence[str]) -> Ids:
-        """Words (or a text, split into its words) as numbers (N,)."""
-        given = split_words(words) if isinstance(words, str) else words
-        return np.array([self.number(word) for word in given], np.int64)
+        """Return words (or a text, split into its words) as numbers (N,)."""
+        words = split_words(words) if isinstance(words, str) else words
+        return np.array([self.number(word) for word in words], np.int64)
 
     def text(self, ids: Iterable[int]) -> str:
-        """Numbers as words with spaces between; one past the last is shown as END."""
+        """Return numbers as words with spaces between; the number after the last word is END."""
         return " ".join([*self.words, "END"][number] for number in ids)
 
 
 def one_hot(ids: Any, size: int) -> Floats:
-    """Numbers (N,) as rows (N, size) with a single 1; one number gives one row (size,)."""
+    """Return numbers (N,) as rows (N, size) with a single 1; one number gives one row (size,)."""
     ids = np.asarray(ids)
     if ids.size and not (ids.min() >= 0 and ids.max() < size):
         raise InputError(
-            f"a one-hot vector of {size} entries cannot stand for numbers from {ids.min()} to "
+            f"a one-hot vector of {size} entries cannot encode numbers from {ids.min()} to "
             f"{ids.max()}",
             f"use numbers from 0 to {size - 1}",
         )
@@ -77,7 +80,7 @@ def one_hot(ids: Any, size: int) -> Floats:
 
 
 def dot(a: Any, b: Any) -> float:
-    """Σ a_i b_i. Raises InputError unless both are vectors of one length."""
+    """Return Σ a_i b_i. Raises InputError unless both are vectors of one length."""
     a, b = np.asarray(a, float), np.asarray(b, float)
     if a.ndim != 1 or a.shape != b.shape:
         raise InputError(
@@ -89,7 +92,7 @@ def dot(a: Any, b: Any) -> float:
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a product: the row of A, the column of B, the products, and their sum."""
+    """A cell of a product: the row of A, the column of B, the products, and their sum."""
 
     row: int
     column: int
@@ -98,7 +101,7 @@ class Cell:
 
     @property
     def products(self) -> tuple[float, ...]:
-        """What is added up."""
+        """The products of the entries, which are added up."""
         return tuple(a * b for a, b in zip(self.left, self.right, strict=True))
 
     @property
@@ -108,7 +111,7 @@ class Cell:
 
 
 def matmul_cells(a: Any, b: Any) -> Iterator[Cell]:
-    """A·B cell by cell: (m, k) and (k, n) give m n cells, row by row.
+    """Yield A·B cell by cell: (m, k) and (k, n) give m n cells, row by row.
 
     Raises InputError where the shapes do not fit.
     """
@@ -119,7 +122,7 @@ def matmul_cells(a: Any, b: Any) -> Iterator[Cell]:
 
 
 def matmul(a: Any, b: Any) -> Floats:
-    """A·B, (m, k) and (k, n) to (m, n), put together from its cells."""
+    """Return A·B, (m, k) and (k, n) to (m, n), put together from its cells."""
     a, b = _fitting(a, b)
     product = np.empty((a.shape[0], b.shape[1]))
     for cell in matmul_cells(a, b):
@@ -128,7 +131,7 @@ def matmul(a: Any, b: Any) -> Floats:
 
 
 def lookup(ids: Any, table: Any) -> Floats:
-    """Rows of a table, pulled out by multiplying it with one-hot vectors."""
+    """Return rows (N, d) of a table (V, d), by multiplying it with one-hot vectors (N, V)."""
     table = np.asarray(table, float)
     return matmul(one_hot(np.atleast_1d(ids), len(table)), table)
 

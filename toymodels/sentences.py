@@ -1,7 +1,7 @@
-"""Toy languages: a few sentences, each with how often it is said.
+"""Toy languages: a few sentences, each with its weight.
 
 The three of source document S4: commands that branch once, two that a second word decides, and two
-where the word that decides stands far back.
+where the word that decides is far back.
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,10 +47,10 @@ class Language:
         sentences: Iterable[tuple[str | Sequence[str], float]],
         vocabulary: Vocabulary | None = None,
     ) -> "Language":
-        """Sentences (texts, or lists of words) with weights, which need not sum to 1.
+        """Make a language of sentences (texts, or lists of words) and weights, of any sum.
 
         Raises InputError for no sentences, one without words, a weight that is not a positive
-        number, a single word, and words outside a `vocabulary` that is given.
+        number, a single word, and words outside of the `vocabulary`, if there is one.
         """
         split = [
             (split_words(sentence) if isinstance(sentence, str) else list(sentence), weight)
@@ -102,20 +102,20 @@ class Language:
 
     @property
     def entropy(self) -> float:
-        """The entropy of a sentence, in nats: what no model can go below."""
+        """The entropy of a sentence, in nats: the lower bound for every model."""
         return entropy(np.array(list(self.probabilities.values())))
 
     def likelihood(self, model: LanguageModel, sentence: str | Sequence[str]) -> float:
-        """The probability that a model gives a whole sentence, its end included."""
+        """Return the probability that a model gives a whole sentence, its end included."""
         return float(np.exp(-self._nats(model, self.vocabulary.ids(sentence))))
 
     def leaked_mass(self, model: LanguageModel) -> float:
-        """The probability that a model gives to sentences nobody says."""
-        said = (np.exp(-self._nats(model, np.array(ids))) for ids in self.probabilities)
-        return 1.0 - float(sum(said))
+        """Return the probability that a model gives to sentences outside of the language."""
+        own = (np.exp(-self._nats(model, np.array(ids))) for ids in self.probabilities)
+        return 1.0 - float(sum(own))
 
     def cross_entropy(self, model: LanguageModel) -> float:
-        """The mean cost of a sentence under a model, in nats; at least `entropy`."""
+        """Return the mean cost of a sentence under a model, in nats; at least `entropy`."""
         shares = self.probabilities
         return float(sum(p * self._nats(model, np.array(ids)) for ids, p in shares.items()))
 
@@ -124,19 +124,19 @@ class Language:
 
 
 def parse_sentences(text: str) -> Language:
-    """A language from lines `weight sentence`, as in `0.4 check the log`.
+    """Make a language of lines `weight sentence`, as in `0.4 check the log`.
 
     A line that does not begin with a number has weight 1; empty lines, and those that begin with #,
-    are passed over. Raises InputError as `Language.of` does.
+    are skipped. Raises InputError as `Language.of` does.
     """
-    found = []
+    sentences = []
     for line in text.splitlines():
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         first, _, rest = line.strip().partition(" ")
         weight = _number(first)
-        found.append((line, 1.0) if weight is None else (rest, weight))
-    return Language.of(found)
+        sentences.append((line, 1.0) if weight is None else (rest, weight))
+    return Language.of(sentences)
 
 
 def _number(text: str) -> float | None:

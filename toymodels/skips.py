@@ -1,9 +1,9 @@
 """Second order with skips: the current word, paired with each word before it, votes.
 
-A feature is (earlier word, current word). What followed it, in shares, is its vote, and the votes
-of all features that are there are added up (source document S4). So a word far back has a say at
-the cost of one row a pair, and not of one row for every way to fill the distance. But the words
-that decide nothing vote too. A mask silences them: see `masks.py` for how it is learned.
+A feature is (earlier word, current word). Its vote is the shares of the tokens that followed it,
+and the votes of all features that are there are added up (source document S4). So a word far back
+counts at the cost of one row a pair, and not of one row for every way to fill the distance. But
+the words that decide nothing vote too. A mask removes their votes; `masks.py` learns it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _PLACES = 512  # whose votes are in memory at a time, without zeros
 class Skips(LanguageModel):
     """Votes of the features (earlier word, context), the context being the last `order` words.
 
-    Order 1 is source document S4's; with order 2 a feature is told apart by the last two words.
-    An earlier word counts once, however often it stands there, and at most `window` tokens back if
-    one is given. Where no feature votes, n-grams up to `order` (Witten-Bell) rate the tokens.
+    Order 1 is that of source document S4; with order 2 a feature has the last two words.
+    An earlier word counts once, however often it occurs there, and at most `window` tokens back if
+    it is not None. Where no feature votes, n-grams up to `order` (Witten-Bell) rate the tokens.
 
-    Votes are no probabilities. They are made so by raising them to the power `sharpness`, dividing
-    by their sum, and mixing in a share `mixed_in` of those n-grams, so that nothing is impossible.
-    Both numbers are chosen, of `SHARPNESS` and `MIXED_IN`, where the training text costs least.
+    Votes become probabilities by raising them to the power `sharpness`, dividing them by their sum,
+    and mixing in a share `mixed_in` of those n-grams, so that nothing is impossible. Both numbers
+    are those, of `SHARPNESS` and `MIXED_IN`, with the lowest cost of the training text.
     """
 
     sharpness, mixed_in = SHARPNESS[0], MIXED_IN[0]
@@ -58,7 +58,7 @@ class Skips(LanguageModel):
 
     @classmethod
     def fit(cls, text: Text, order: int = 1, window: int | None = None) -> Skips:
-        """Count what followed each feature: each row is (context, earlier word).
+        """Count the tokens after each feature: each row is (context, earlier word).
 
         Raises InputError for a text that is not made of sentences and has no `window`.
         """
@@ -77,14 +77,14 @@ class Skips(LanguageModel):
         counts = NgramCounts.count(text, order)
         at = text.history.everywhere
         features = _features(counts, text.history, at, order, window)
-        seen = ((keys, text.tokens[at[i]], text.weight[at[i]]) for i, keys in features)
-        rows = Rows.count(seen, text.vocab_size)
+        portions = ((keys, text.tokens[at[i]], text.weight[at[i]]) for i, keys in features)
+        rows = Rows.count(portions, text.vocab_size)
         model = cls(f"skips {order}", counts, rows, order, window)
         model.calibrate(text)
         return model
 
     def keep(self, kept: Ids, name: str) -> Skips:
-        """The same votes under a mask: only those rows have one, the others are forgotten."""
+        """Return a model with the votes of only these rows: the same votes under a mask."""
         return Skips(name, self.counts, self.rows.select(kept), self.order, self.window)
 
     def calibrate(self, text: Text) -> None:
@@ -93,15 +93,15 @@ class Skips(LanguageModel):
         history, plain = text.history, np.exp(-self.without_votes.nats(text.tokens))
         costs = dict.fromkeys(product(SHARPNESS, MIXED_IN), 0.0)
         for at in np.split(places, range(_PLACES, len(places), _PLACES)):
-            heard = self._heard(history, at)
+            votes = self._sparse_votes(history, at)
             for way in costs:
-                probs = _prob_of(heard, text.tokens[at], plain[at], *way)
+                probs = _prob_of(votes, text.tokens[at], plain[at], *way)
                 costs[way] -= float(text.weight[at] @ np.log(probs))
         self.sharpness, self.mixed_in = min(costs, key=costs.__getitem__)
 
     @property
     def parameters(self) -> int:
-        """Stored votes, and the counts of the n-grams that rate where nobody votes."""
+        """The number of stored votes, and of the counts of the n-grams for places without votes."""
         return self.rows.entries + self.without_votes.parameters
 
     @property
@@ -116,17 +116,16 @@ class Skips(LanguageModel):
         return self.window
 
     def features(self, history: History, at: Ids) -> Iterator[tuple[Ids, Ids]]:
-        """The features at places (n,) that have a vote, a portion at a time.
+        """Yield the features at places (n,) that have a vote, a portion at a time.
 
-        Each portion is (which of the places, row of each feature), the nearer words first.
+        Each portion is (index of the place, row) of each feature, the nearer words first.
         """
-        found = _features(self.counts, history, at, self.order, self.window)
-        for places, keys in found:
+        for places, keys in _features(self.counts, history, at, self.order, self.window):
             rows = self.rows.find(keys)
             yield places[rows >= 0], rows[rows >= 0]
 
     def votes(self, history: History, at: Ids) -> Floats:
-        """The votes for each token (n, V) at the places (n,)."""
+        """Return the votes for each token (n, V) at the places (n,)."""
         votes = np.zeros((len(at), self.vocab_size))
         for places, rows in self.features(history, at):
             votes_of = np.full(len(at), -1)
@@ -135,7 +134,7 @@ class Skips(LanguageModel):
         return votes
 
     def scores(self, history: History, at: Ids) -> Floats:
-        """The votes, or the n-grams where there are none."""
+        """Return the votes (n, V), or the probabilities of the n-grams where there are none."""
         votes = self.votes(history, at)
         silent = np.flatnonzero(~votes.any(axis=1))
         votes[silent] = self.without_votes.probs(history, at[silent])
@@ -153,58 +152,59 @@ class Skips(LanguageModel):
         history, plain = self.history(tokens), np.exp(-self.without_votes.nats(tokens))
         parts = [np.empty(0)]
         for at in np.split(history.everywhere, range(_PLACES, len(history), _PLACES)):
-            heard, came = self._heard(history, at), history.tokens[at]
-            parts.append(_prob_of(heard, came, plain[at], self.sharpness, self.mixed_in))
+            votes, came = self._sparse_votes(history, at), history.tokens[at]
+            parts.append(_prob_of(votes, came, plain[at], self.sharpness, self.mixed_in))
         nats: Floats = -np.log(np.concatenate(parts))
         return nats
 
     def predict(self, tokens: Ids) -> Ids:
-        """The token with most votes at each place (N,)."""
+        """Return the token with most votes at each place (N,)."""
         if self.vocab_size <= _SMALL_VOCAB:
             return super().predict(tokens)
         history, guess = self.history(tokens), self.without_votes.predict(tokens)
         for at in np.split(history.everywhere, range(_PLACES, len(history), _PLACES)):
-            heard = self._heard(history, at)
-            guess[at[heard.keys]] = heard.best()
+            votes = self._sparse_votes(history, at)
+            guess[at[votes.keys]] = votes.best()
         return guess
 
-    def _heard(self, history: History, at: Ids) -> Rows:
-        """The votes at places (n,) without the zeros: row i is at place i."""
-        found = []
+    def _sparse_votes(self, history: History, at: Ids) -> Rows:
+        """Return the votes at places (n,) without the zeros: row i is at place i."""
+        portions = []
         for places, rows in self.features(history, at):
             which, entries = self.shares.spread(rows)
-            found.append((places[which], self.shares.token[entries], self.shares.weight[entries]))
-        return Rows.count(found, self.vocab_size)
+            entry = self.shares.token[entries], self.shares.weight[entries]
+            portions.append((places[which], *entry))
+        return Rows.count(portions, self.vocab_size)
 
     def activities(self, prompt: Ids) -> Floats:
-        """1 for each word that stands before the current one (V,), else 0."""
+        """Return 1 for each word that occurs before the current one (V,), else 0."""
         history = self.history(prompt)
         there = np.zeros(self.vocab_size)
         there[history.tokens[history.starts[-1] : max(0, len(history) - self.order)]] = 1
         return there
 
     def mask(self, context: Ids) -> Floats:
-        """1 for each earlier word (V,) that has a vote after this context of `order` tokens."""
+        """Return 1 for each earlier word (V,) that votes after this context of `order` tokens."""
         mask = np.zeros(self.vocab_size)
         mask[self._earlier(context) % self.vocab_size] = 1
         return mask
 
     def masks(self) -> Floats:
-        """The masks of all current words (V, V), one a row, for order 1.
+        """Return the masks of all current words (V, V), one a row, for order 1.
 
         A one-hot vector of the current word pulls its mask out. Raises InputError for other orders,
         and where the vocabulary is too large for it.
         """
         if self.order != 1:
             raise InputError(
-                f"contexts are of {self.order} words, and masks of single ones were asked for",
-                "ask for the mask of a context",
+                f"contexts are of {self.order} words, and these masks are of single words",
+                "take the mask of one context",
             )
         self._require_dense()
         return np.stack([self.mask(np.array([word])) for word in range(self.vocab_size)])
 
     def table(self, context: Ids) -> Floats:
-        """The votes (V, V) after this context: row u is what the earlier word u votes for.
+        """Return the votes (V, V) after this context: row u holds those of the earlier word u.
 
         Raises InputError where the vocabulary is too large for it.
         """
@@ -217,7 +217,7 @@ class Skips(LanguageModel):
         return table
 
     def pairs(self) -> Iterator[tuple[int, tuple[int, ...], dict[int, float]]]:
-        """Each feature with a vote: the earlier word, the context, and the votes by token."""
+        """Yield each feature with a vote: the earlier word, the context, and the votes by token."""
         for row, key in enumerate(self.shares.keys):
             number, earlier = divmod(int(key), self.vocab_size)
             entries = slice(self.shares.first[row], self.shares.first[row + 1])
@@ -231,29 +231,29 @@ class Skips(LanguageModel):
             raise InputError(
                 f"a matrix of {size.rows:,} rows and columns takes {size.memory_bytes / 1e9:,.1f} "
                 f"GB; {len(self.rows):,} features have a vote",
-                "go through the pairs, or ask for the mask of one context",
+                "go through the pairs, or take the mask of one context",
             )
 
     def _earlier(self, context: Ids) -> Ids:
-        """The keys of the rows of a context; none for one that never occurred."""
+        """Return the keys of the rows of a context; none for one that never occurred."""
         history = self.history(context)
         number = self.counts.contexts.find(history, np.array([len(history)]), self.order)[-1]
-        found: Ids = self.rows.keys[self.rows.keys // self.vocab_size == number[0]]
-        return found
+        keys: Ids = self.rows.keys[self.rows.keys // self.vocab_size == number[0]]
+        return keys
 
 
 def _as_probs(votes: Floats, plain: Floats, sharpness: float, mixed_in: float) -> Floats:
-    """Votes (n, V) as distributions; `plain` are those of the n-grams."""
+    """Return votes (n, V) as distributions; `plain` are those of the n-grams."""
     shares = normalised(normalised(votes) ** sharpness)
     silent = ~votes.any(axis=1)
     shares[silent] = plain[silent]
     return (1 - mixed_in) * shares + mixed_in * plain
 
 
-def _prob_of(heard: Rows, tokens: Ids, plain: Floats, sharpness: float, mixed_in: float) -> Floats:
-    """The same for one token at each of n places, from votes without zeros; plain is (n,)."""
-    powers = heard.shares().weight ** sharpness
-    sharp = heard.reweighted(powers).shares()
+def _prob_of(votes: Rows, tokens: Ids, plain: Floats, sharpness: float, mixed_in: float) -> Floats:
+    """Return the same for one token at each of n places, from sparse votes; plain is (n,)."""
+    powers = votes.shares().weight ** sharpness
+    sharp = votes.reweighted(powers).shares()
     rows = sharp.find(np.arange(len(tokens)))
     shares = np.where(rows >= 0, sharp.weight_of(rows, tokens), plain)
     return (1 - mixed_in) * shares + mixed_in * plain
@@ -262,9 +262,9 @@ def _prob_of(heard: Rows, tokens: Ids, plain: Floats, sharpness: float, mixed_in
 def _features(
     counts: NgramCounts, history: History, at: Ids, order: int, window: int | None
 ) -> Iterator[tuple[Ids, Ids]]:
-    """The features of all places: (which of the places, context * V + earlier word), by distance.
+    """Yield the features of all places: (index of the place, context * V + earlier word).
 
-    A word that stands there several times is met at its nearest, and there only.
+    They come by distance. A word that occurs several times counts at its nearest place only.
     """
     context = counts.contexts.find(history, at, order)[-1]
     again = _next_same(history.tokens)
@@ -278,7 +278,7 @@ def _features(
 
 
 def _next_same(tokens: Ids) -> Ids:
-    """Where each token occurs next, (N,); N where it does not."""
+    """Return the next place of each token, (N,); N where there is none."""
     order = np.argsort(tokens, kind="stable")
     following = np.full(len(tokens), len(tokens))
     same = tokens[order[1:]] == tokens[order[:-1]]

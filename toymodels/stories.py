@@ -1,6 +1,5 @@
-"""The embedded corpus as words, and the places where a word far back decides."""
+"""The embedded corpus as words, and the far words: those that a word far back decides."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -9,52 +8,50 @@ import numpy as np
 from tinygrad_tf.corpus import decided_spans
 from tinygrad_tf.corpus.story_grammar import GRAMMAR
 from tinygrad_tf.types import Ids
-from toymodels.onehot import Vocabulary
+from toymodels.onehot import WORD_OR_MARK, Vocabulary
 from toymodels.sentences import Language
-
-_WORD = re.compile(r"\w+|[^\w\s]")
 
 
 @dataclass(frozen=True)
-class Far:
-    """A word that is certain: its place in the story, and how many words back the nearest one
-    stands that tells it."""
+class FarWord:
+    """A word that is certain: its place in the story, and its distance in words from the nearest
+    word that determines it."""
 
     place: int
     distance: int
 
 
 def story_words(story: str) -> list[str]:
-    """Words and punctuation marks, as they are written."""
-    return _WORD.findall(story)
+    """Return words and punctuation marks, as they are written."""
+    return WORD_OR_MARK.findall(story)
 
 
 def story_language(stories: Iterable[str], vocabulary: Vocabulary | None = None) -> Language:
-    """Stories as sentences of words, each of weight 1."""
+    """Return stories as sentences of words, each of weight 1."""
     return Language.of(((story_words(story), 1.0) for story in stories), vocabulary)
 
 
-def far_words(story: str) -> list[Far]:
-    """The words that a word named before decides for certain, in reading order.
+def far_words(story: str) -> list[FarWord]:
+    """Find the words that an earlier word decides for certain, in reading order.
 
-    Of each decided span the first word, where the grammar allows no other after what stands before
-    it. Its distance is to the latest word that tells it, be it a name or a pronoun that agrees.
+    They are the first words of the decided spans, where the grammar allows no other word. The
+    distance is to the latest word that determines it, a name or a pronoun that agrees.
     """
-    begins = [match.start() for match in _WORD.finditer(story)]
+    begins = [match.start() for match in WORD_OR_MARK.finditer(story)]
     latest: dict[int, int] = {}
-    found = []
+    words = []
     for span in decided_spans(story):
         place = begins.index(span.start)
-        told = latest.get(span.source_start, _place_of(begins, span.source_end - 1))
+        source = latest.get(span.source_start, _place_of(begins, span.source_end - 1))
         latest[span.source_start] = place
         if len(next_words(story[: span.start])) == 1:
-            found.append(Far(place, place - told))
-    return found
+            words.append(FarWord(place, place - source))
+    return words
 
 
 def far_places(stories: Iterable[str], beyond: int) -> Ids:
-    """Where in the tokens of `story_language(stories).text` the far words of more than `beyond`
-    words are."""
+    """Return the places, in the tokens of `story_language(stories).text`, of the far words with a
+    distance of more than `beyond` words."""
     places, start = [], 0
     for story in stories:
         places += [start + far.place for far in far_words(story) if far.distance > beyond]
@@ -63,26 +60,26 @@ def far_places(stories: Iterable[str], beyond: int) -> Ids:
 
 
 def next_words(beginning: str) -> set[str]:
-    """Every word that may follow the beginning of a story; `` where the story may end.
+    """Return every word that may follow the beginning of a story; `` where the story may end.
 
     A beginning stops before a word, behind the space.
     """
-    found = set()
+    words = set()
     ways = [GRAMMAR.start()]
     while ways:
         for way in GRAMMAR.successors(ways.pop()):
             if not (way.text.startswith(beginning) or beginning.startswith(way.text)):
                 continue
-            match = _WORD.match(way.text, len(beginning))
+            match = WORD_OR_MARK.match(way.text, len(beginning))
             if match and (match.end() < len(way.text) or not way.pending):
-                found.add(match.group())
+                words.add(match.group())
             elif way.pending:
                 ways.append(way)
             else:
-                found.add("")
-    return found
+                words.add("")
+    return words
 
 
 def _place_of(begins: list[int], character: int) -> int:
-    """The word that holds a character."""
+    """Return the word that holds a character."""
     return int(np.searchsorted(begins, character, side="right")) - 1

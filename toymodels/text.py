@@ -1,4 +1,4 @@
-"""What every model here learns from: whole numbers, and where sentences begin."""
+"""Texts as token numbers, with the places where sentences begin: the data of every model here."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ class Text:
 
     `end` is the token that closes a sentence, if the text is made of sentences: then no model looks
     back past it. `weights` (N,) says how much each token counts, 1 if not given. Raises InputError
-    where there is nothing to learn from, or a token or a weight cannot be.
+    for fewer than two tokens, and for an invalid token or weight.
     """
 
     tokens: Ids
@@ -53,21 +53,21 @@ class Text:
 
     @property
     def weight(self) -> Floats:
-        """How much each token counts, (N,)."""
+        """The weight of each token, (N,); 1 by default."""
         return np.ones(len(self)) if self.weights is None else self.weights
 
     @property
     def history(self) -> "History":
-        """What stands before each token."""
+        """The history of every token of this text."""
         return History(self.tokens, self.vocab_size, self.end)
 
 
 class History:
-    """What stands before each place of a text: `back(1, at)` are the tokens just before `at`.
+    """The tokens before each place of a text: `back(1, at)` are the tokens just before `at`.
 
-    A place may be one past the last token: what follows a prompt. Before the beginning of a
-    sentence stands `end`, as often as it is asked for; before the beginning of a text that is not
-    made of sentences stands a token of its own, `vocab_size`.
+    A place may be one past the last token, for the token that follows a prompt. The padding before
+    the beginning of a sentence is `end`, at any distance; before the beginning of a text that is
+    not made of sentences it is a token of its own, `vocab_size`.
     """
 
     def __init__(self, tokens: Ids, vocab_size: int, end: int | None) -> None:
@@ -86,20 +86,20 @@ class History:
         return np.arange(len(self.tokens))
 
     def is_there(self, lag: int, at: Ids) -> Mask:
-        """Whether the sentence has begun `lag` tokens before each place."""
-        found: Mask = at - lag >= self.starts[at]
-        return found
+        """True where the sentence has begun `lag` tokens before the place, (n,)."""
+        begun: Mask = at - lag >= self.starts[at]
+        return begun
 
     def back(self, lag: int, at: Ids) -> Ids:
         """The token `lag` before each place, or the padding."""
         there = self.is_there(lag, at)
-        found = np.full(len(at), self.pad)
-        found[there] = self.tokens[at[there] - lag]
-        return found
+        tokens = np.full(len(at), self.pad)
+        tokens[there] = self.tokens[at[there] - lag]
+        return tokens
 
 
 def checked_tokens(tokens: Any, vocab_size: int) -> Ids:
-    """Tokens as an array (N,) of int64. Raises InputError where one is not in the vocabulary."""
+    """Return tokens as int64 (N,). Raises InputError where one is not in the vocabulary."""
     array = np.asarray(tokens)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(
@@ -115,7 +115,7 @@ def checked_tokens(tokens: Any, vocab_size: int) -> Ids:
 
 
 def normalised(x: Floats) -> Floats:
-    """The rows of x, none of them negative, divided by their sums; rows of 0 stay 0."""
+    """Divide the rows of x, none of them negative, by their sums; rows of 0 stay 0."""
     sums = x.sum(axis=-1, keepdims=True)
     shares: Floats = x / np.where(sums > 0, sums, 1.0)
     return shares

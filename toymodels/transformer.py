@@ -1,4 +1,4 @@
-"""A GPT among the small models: how it rates a text, and how it is trained for a comparison."""
+"""A GPT as one of the language models: its costs of a text, and its training in limited time."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinygrad_tf import no_grad
+from tinygrad_tf import no_grad, ops
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models import GPT, GPTConfig
 from tinygrad_tf.models.presets import Preset
@@ -30,7 +30,7 @@ _OPTIMIZER = 1.15  # what a step takes, over its gradients alone
 
 @dataclass(frozen=True)
 class Window:
-    """Tokens `start` to `stop` (exclusive) are predicted, those from `new` on for good."""
+    """Tokens `start` to `stop` (exclusive), of which those from `new` on are predicted."""
 
     start: int
     stop: int
@@ -38,8 +38,11 @@ class Window:
 
 
 def windows(first: int, last: int, block_size: int) -> Iterator[Window]:
-    """Places `first` to `last` (exclusive) in windows of `block_size`, each half over the one
-    before: beyond the first window every token has at least block_size / 2 before it."""
+    """Yield windows of `block_size` over the places `first` to `last` (exclusive).
+
+    Each is half over the one before: beyond the first window every token has at least
+    block_size / 2 before it.
+    """
     stop = min(first + block_size, last)
     yield Window(first, stop, first)
     while stop < last:
@@ -51,7 +54,7 @@ class TransformerLM(LanguageModel):
     """A GPT whose first `vocab_size` tokens are those of the vocabulary.
 
     In a text made of sentences each is read after the end token, and alone. The very first token
-    of another text has nothing before it, and there all tokens are alike. A long text is read in
+    of another text has no context, and there all tokens are equally likely. A long text is read in
     `windows`.
     """
 
@@ -68,12 +71,12 @@ class TransformerLM(LanguageModel):
 
     @property
     def parameters(self) -> int:
-        """Learned numbers."""
+        """The number of trained parameters."""
         return sum(parameter.size for parameter in self.model.parameters())
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of them."""
+        """Bytes of the parameters."""
         return sum(parameter.data.nbytes for parameter in self.model.parameters())
 
     @property
@@ -82,29 +85,30 @@ class TransformerLM(LanguageModel):
         return self.model.config.block_size
 
     def probs(self, history: History, at: Ids) -> Floats:
-        """The distributions (n, V) at the places (n,), each after as much as the context holds."""
+        """Return the distributions (n, V) at the places (n,), each with a full context."""
         probs = np.full((len(at), self.vocab_size), 1 / self.vocab_size)
         before = self._before(history)
         first = history.starts[at] + (self.end is None)
         begin = np.maximum(first, at + 1 - self.reach)
-        told = np.flatnonzero(at >= first)
-        for some in np.array_split(told, -(-len(told) // self._rows(self.reach)) or 1):
+        places = np.flatnonzero(at >= first)
+        for some in np.array_split(places, -(-len(places) // self._rows(self.reach)) or 1):
             if len(some):
                 logits = self._logits(before, begin[some], at[some] + 1)
                 ends = at[some] - begin[some]
-                probs[some] = _softmax(logits[np.arange(len(some)), ends])
+                logits = logits[np.arange(len(some)), ends].astype(np.float64)
+                probs[some] = ops.softmax(logits).data
         return probs
 
     def nats(self, tokens: Ids) -> Floats:
-        """-ln of the probability of each token (N,)."""
+        """Return -ln of the probability of each token (N,)."""
         return self._read(tokens)[0]
 
     def predict(self, tokens: Ids) -> Ids:
-        """The best guess for each token (N,)."""
+        """Return the best guess for each token (N,)."""
         return self._read(tokens)[1]
 
     def _read(self, tokens: Ids) -> tuple[Floats, Ids]:
-        """Both at once; kept until another text comes, since one is asked for after the other."""
+        """Return both; they are kept until another text comes, as the other often follows."""
         if self._seen is None or not np.array_equal(self._seen[0], tokens):
             history = self.history(tokens)
             nats = np.full(len(history), np.log(self.vocab_size))
@@ -114,29 +118,28 @@ class TransformerLM(LanguageModel):
                 for row, first in enumerate(start):
                     at = np.arange(new[row], stop[row])
                     own = logits[row, at - first].astype(np.float64)
-                    top = own.max(axis=1)
-                    whole = np.log(np.exp(own - top[:, None]).sum(axis=1))
-                    nats[at] = whole + top - own[np.arange(len(at)), history.tokens[at]]
+                    log_probs = ops.log_softmax(own).data
+                    nats[at] = -log_probs[np.arange(len(at)), history.tokens[at]]
                     guess[at] = own.argmax(axis=1)
             self._seen = np.array(tokens), nats, guess
         return self._seen[1], self._seen[2]
 
     def _batches(self, history: History) -> Iterator[tuple[Ids, Ids, Ids]]:
-        """Windows over all sentences, alike in length, as arrays of start, stop and new."""
+        """Yield windows over all sentences, alike in length, as arrays of start, stop and new."""
         begins = np.unique(history.starts[history.everywhere])
         ends = np.append(begins[1:], len(history))
         skipped = int(self.end is None)
-        found = [
+        spans = [
             (w.start, w.stop, w.new)
             for begin, end in zip(begins + skipped, ends, strict=True)
             if begin < end
             for w in windows(int(begin), int(end), self.reach)
         ]
-        found.sort(key=lambda w: w[1] - w[0])
-        while found:
-            rows = self._rows(found[-1][1] - found[-1][0])
-            start, stop, new = np.array(found[-rows:]).T
-            del found[-rows:]
+        spans.sort(key=lambda w: w[1] - w[0])
+        while spans:
+            rows = self._rows(spans[-1][1] - spans[-1][0])
+            start, stop, new = np.array(spans[-rows:]).T
+            del spans[-rows:]
             yield start, stop, new
 
     def _rows(self, length: int) -> int:
@@ -144,12 +147,12 @@ class TransformerLM(LanguageModel):
         return max(1, min(_TOKENS_AT_A_TIME // length, _LOGITS_AT_A_TIME // numbers))
 
     def _before(self, history: History) -> Ids:
-        """The token before each place (N + 1,): what the GPT reads to rate that place."""
+        """Return the token before each place (N + 1,), the input of the GPT for that place."""
         pad = 0 if self.end is None else self.end
         return np.concatenate([[pad], history.tokens]).astype(np.int64)
 
     def _logits(self, before: Ids, start: Ids, stop: Ids) -> Floats:
-        """Logits (B, T, V) of the places from start (B,) to stop (B,), padded on the right."""
+        """Return the logits (B, T, V) of the places from start (B,) to stop (B,), padded right."""
         columns = np.arange((stop - start).max())
         places = np.minimum(start[:, None] + columns, len(before) - 1)
         with no_grad():
@@ -255,10 +258,3 @@ def _seconds_a_step(shape: GPTConfig, split: TokenFile, batch_size: int, seed: i
             compute.gradients(model, batches.next_batch())
             times.append(time.monotonic() - begun)
     return min(times) * _OPTIMIZER
-
-
-def _softmax(logits: Floats) -> Floats:
-    logits = logits.astype(np.float64)
-    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    probs: Floats = powers / powers.sum(axis=-1, keepdims=True)
-    return probs

@@ -1,7 +1,8 @@
-"""`tt compare-markov`: why attention, from counted words to a trained GPT."""
+"""`tt compare-markov`: compare models, from counted words to a trained GPT."""
 
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,7 @@ class Budget(Duration):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """The seconds that `value` spells."""
+        """Return the seconds of a time such as `2m`, or 0."""
         return 0.0 if str(value) in ("0", "0s", "0.0") else super().convert(value, param, ctx)
 
 
@@ -115,7 +116,7 @@ def command(
 
     if save is not None:
         check_target(save, force=force)
-    from cli.comparison.results import told
+    from cli.comparison.results import comparison_part
     from cli.comparison.runner import Config, compare_file, compare_stories
     from cli.comparison.walkthrough import story
     from tinygrad_tf.corpus import DEFAULT_CHARS
@@ -130,13 +131,13 @@ def command(
         seed,
         curve,
     )
-    news = _news(quiet=quiet or json)
+    callbacks = _callbacks(quiet=quiet or json)
     if text is None:
-        outcome = compare_stories(config, news)
-        parts = [*story(), told(outcome)]
+        outcome = compare_stories(config, callbacks)
+        parts = [*story(), comparison_part(outcome)]
     else:
-        outcome = compare_file(text, config, news)
-        parts = [told(outcome)]
+        outcome = compare_file(text, config, callbacks)
+        parts = [comparison_part(outcome)]
     _show(parts, outcome, config.seed, json=json)
     if save is not None:
         _save(parts, save, text, force=force)
@@ -145,7 +146,7 @@ def command(
 
 
 def _show(parts: "list[Part]", outcome: "Outcome", seed: int, *, json: bool) -> None:
-    """The answer on stdout: an object, a picture, or lines of cells."""
+    """Print the report on stdout: an object, a picture, or lines of cells."""
     from cli.pictures.report import picture, plain
 
     if json:
@@ -167,8 +168,8 @@ def _save(parts: "list[Part]", path: Path, text: Path | None, *, force: bool) ->
 
 
 def _as_json(parts: "list[Part]", outcome: "Outcome", seed: int) -> dict[str, Any]:
-    """Every figure: the parts as they are told, and the rows and the curve under their names."""
-    from toymodels.comparison import verdict
+    """Return every figure: the parts of the report, and the rows and the curve by name."""
+    from cli.comparison.results import verdict
 
     split = outcome.split
     far = split.far
@@ -186,22 +187,22 @@ def _as_json(parts: "list[Part]", outcome: "Outcome", seed: int) -> dict[str, An
         else {"words": len(far.start), "beyond": far.beyond, "chance": far.chance},
         "verdict": verdict(outcome.results, outcome.floor),
         "notes": outcome.notes,
-        "results": [result.as_json() for result in outcome.results],
+        "results": [asdict(result) for result in outcome.results],
         "curve": [{"tokens": a.tokens, "nats": a.nats, "met": a.met} for a in outcome.curve],
         "parts": [part.as_json() for part in parts],
     }
 
 
-def _news(*, quiet: bool) -> "Callbacks":
-    """What is said on stderr while models are made."""
+def _callbacks(*, quiet: bool) -> "Callbacks":
+    """Make the callbacks that print progress on stderr, at most one line in `LINE_EVERY`."""
     from cli.comparison.runner import Callbacks
 
     next_line = [time.monotonic() + LINE_EVERY]
 
-    def listen(event: "Event") -> None:
-        told = event.as_json()
-        if told["event"] == "step" and time.monotonic() >= next_line[0]:
+    def on_event(event: "Event") -> None:
+        fields = event.as_json()
+        if fields["event"] == "step" and time.monotonic() >= next_line[0]:
             next_line[0] = time.monotonic() + LINE_EVERY
-            say(f"step {told['step']:,}: loss {told['loss']:.3f} ({told['elapsed']:.0f} s)")
+            say(f"step {fields['step']:,}: loss {fields['loss']:.3f} ({fields['elapsed']:.0f} s)")
 
-    return Callbacks() if quiet else Callbacks(say, listen)
+    return Callbacks() if quiet else Callbacks(say, on_event)

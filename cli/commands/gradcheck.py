@@ -13,7 +13,7 @@ from cli.options import NATURAL, GroupedCommand, option
 
 if TYPE_CHECKING:
     from tinygrad_tf.checking import GradcheckError, Report
-    from tinygrad_tf.checking.table import Row
+    from tinygrad_tf.checking.cases import RecordReport
 
 EXAMPLES = (
     "tt gradcheck                                      the whole table, order 1 and 2",
@@ -115,7 +115,7 @@ def command(ctx: click.Context, /, target: str | None, json: bool, **options: An
 
 
 def _check_table(json: bool) -> None:
-    from tinygrad_tf.checking.table import check_table
+    from tinygrad_tf.checking.cases import check_table
     from tinygrad_tf.errors import FailedError
 
     rows = list(check_table())
@@ -135,7 +135,7 @@ def _check_table(json: bool) -> None:
         )
 
 
-def _print_rows(rows: "list[Row]") -> None:
+def _print_rows(rows: "list[RecordReport]") -> None:
     from cli.pictures.tables import Table
 
     headings = ("op", "cases", "entries", "order 1", "order 2", "verdict")
@@ -159,7 +159,7 @@ def _print_rows(rows: "list[Row]") -> None:
         answer(table.tsv())
 
 
-def _row_json(row: "Row") -> dict[str, Any]:
+def _row_json(row: "RecordReport") -> dict[str, Any]:
     return {
         "op": row.op,
         "ok": row.proven,
@@ -205,7 +205,7 @@ def _check_yours(
     seed: int,
 ) -> None:
     from tinygrad_tf.checking import GradcheckError, gradcheck
-    from tinygrad_tf.checking.target import MOST, draw_inputs, importing_from, load
+    from tinygrad_tf.checking.user_function import MOST, draw_inputs, importing_from, load
     from tinygrad_tf.errors import FailedError, InputError, TinygradError
 
     stdout = sys.stdout

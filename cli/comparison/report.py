@@ -1,4 +1,4 @@
-"""Results to be looked at: tables, matrices and bars, with their numbers and no drawing."""
+"""The items of a report: tables, matrices, bars, curves and texts, as numbers without drawing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,20 +11,20 @@ from tinygrad_tf.types import Floats
 
 @dataclass(frozen=True)
 class ReportTable:
-    """A table: cells are numbers, words, or None where there is nothing to say."""
+    """A table: cells are numbers, words, or None for an empty cell."""
 
     title: str
     headings: tuple[str, ...]
     rows: tuple[tuple[object, ...], ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Rows as objects by heading."""
+        """Return the rows as objects by heading."""
         rows = [dict(zip(self.headings, row, strict=True)) for row in self.rows]
         return {"title": self.title, "table": rows}
 
 
 @dataclass(frozen=True)
-class Grid:
+class Matrix:
     """A matrix (R, C) with a label for each row and each column."""
 
     title: str
@@ -33,7 +33,7 @@ class Grid:
     values: Floats
 
     def as_json(self) -> dict[str, Any]:
-        """Labels and numbers."""
+        """Return the labels and numbers."""
         return {
             "title": self.title,
             "rows": self.rows,
@@ -44,19 +44,19 @@ class Grid:
 
 @dataclass(frozen=True)
 class Bars:
-    """One number a label, to be compared by length."""
+    """A number for each label, to be compared by length."""
 
     title: str
     labels: tuple[str, ...]
     values: tuple[float, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The numbers by label."""
+        """Return the numbers by label."""
         return {"title": self.title, "values": dict(zip(self.labels, self.values, strict=True))}
 
 
 @dataclass(frozen=True)
-class Lines:
+class Curves:
     """Curves through (x, y) points, each with a name, and horizontal lines to compare with."""
 
     title: str
@@ -65,7 +65,7 @@ class Lines:
     levels: dict[str, float] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """The points by name."""
+        """Return the points by name."""
         return {
             "title": self.title,
             "x": self.x_label,
@@ -76,22 +76,22 @@ class Lines:
 
 @dataclass(frozen=True)
 class Quotes:
-    """Texts, each with the name of who wrote it."""
+    """Texts, each with the name of its author."""
 
     title: str
     texts: tuple[tuple[str, str], ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Names and texts in order."""
+        """Return names and texts in order."""
         return {"title": self.title, "texts": [list(pair) for pair in self.texts]}
 
 
-Exhibit = ReportTable | Grid | Bars | Lines | Quotes
+Exhibit = ReportTable | Matrix | Bars | Curves | Quotes
 
 
 @dataclass(frozen=True)
 class Part:
-    """One step of the story: what it shows, what to see in it, and the exhibits."""
+    """A part of the report: its heading, remarks and exhibits."""
 
     name: str
     heading: str
@@ -99,7 +99,7 @@ class Part:
     exhibits: tuple[Exhibit, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Everything of it."""
+        """Return name, heading, remarks and exhibits."""
         return {
             "name": self.name,
             "heading": self.heading,

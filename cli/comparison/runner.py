@@ -1,8 +1,8 @@
-"""A whole comparison: the text read and cut, every model made and tried, and who won."""
+"""The run of a comparison: read and split the text, make and measure every model."""
 
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +18,10 @@ from tinygrad_tf.text import (
     StringSource,
     Tokenizer,
     TokenSet,
-    build_tokens,
     open_tokens,
     read_text,
 )
-from tinygrad_tf.text.tokens import train_size
+from tinygrad_tf.text.tokens import random_generator, train_size
 from tinygrad_tf.train import TrainOptions
 from tinygrad_tf.train.events import Event
 from tinygrad_tf.train.options import CORPUS_PRESET, TEXT_PRESET
@@ -53,9 +52,12 @@ _SPELLED_ORDERS = (6,)  # n-grams by characters, beside those by words
 
 @dataclass(frozen=True)
 class Config:
-    """How to compare: tokenizer "char", "word", "byte", "bpe" or a file; a run whose GPT takes
-    part, or the seconds in which one is trained (0 for none); what each model goes on from;
-    `chars` of the embedded corpus; whether to learn from ever more text."""
+    """Settings of a comparison.
+
+    tokenizer: "char", "word", "byte", "bpe" or a file. gpt: a run whose GPT is compared; or else
+    budget: the seconds in which one is trained, 0 for none. prompt: the beginning of the examples.
+    chars: the size of the embedded corpus. curve: whether to compute the learning curve.
+    """
 
     tokenizer: str = "char"
     gpt: Path | None = None
@@ -69,10 +71,10 @@ class Config:
 
 @dataclass(frozen=True)
 class Callbacks:
-    """What happens on the way: a sentence, and how far the training of the GPT is."""
+    """Functions to call during a comparison: with a sentence, and with each training event."""
 
-    say: Callable[[str], None] = lambda line: None
-    listen: Callable[[Event], None] = lambda event: None
+    log: Callable[[str], None] = lambda line: None
+    on_event: Callable[[Event], None] = lambda event: None
 
 
 @dataclass(frozen=True)
@@ -84,12 +86,11 @@ class Outcome:
     curve: tuple[Amount, ...]
     notes: tuple[str, ...]
     floor: float | None = None
-    far_chance: float | None = None
 
 
 @dataclass(frozen=True)
-class Run:
-    """A trained GPT, its tokenizer, and the text it learned from as far as the run still has it."""
+class GPTRun:
+    """A trained GPT, its tokenizer, and the tokens of its text, if the run still has them."""
 
     path: Path
     model: GPT
@@ -98,8 +99,8 @@ class Run:
     is_of_corpus: bool
 
     @classmethod
-    def load(cls, path: Path) -> "Run":
-        """Read a run. Raises InputError where the directory is none."""
+    def load(cls, path: Path) -> "GPTRun":
+        """Load a run. Raises InputError where the directory is not a run of a plain GPT."""
         generator = TextGenerator.load(path)
         block = RunDirectory.open(path).read_config().get("tt")
         experiment = block.get("experiment") if isinstance(block, dict) else None
@@ -113,18 +114,23 @@ class Run:
         return cls(path, generator.model, generator.tokenizer, tokens, is_of_corpus)
 
 
-def compare_stories(config: Config, told: Callbacks | None = None) -> Outcome:
-    """All models on held-out stories of the embedded corpus: the counting ones by words, the GPT
-    (and some n-grams beside it) by characters, or by the tokens of its run."""
-    told = told or Callbacks()
-    run = None if config.gpt is None else Run.load(config.gpt)
+def compare_stories(config: Config, callbacks: Callbacks | None = None) -> Outcome:
+    """Compare all models on held-out stories of the embedded corpus.
+
+    The counting models learn words, the GPT (and some n-grams beside it) characters, or the tokens
+    of its run.
+    """
+    callbacks = callbacks or Callbacks()
+    run = None if config.gpt is None else GPTRun.load(config.gpt)
     notes = []
     if run is not None and run.is_of_corpus and run.tokens is not None:
         parts = [_stories(run.tokenizer.decode(s.tokens)) for s in (run.tokens.train,
                                                                     run.tokens.val)]  # fmt: skip
         notes.append(f"the held-out stories are those of {run.path}")
     else:
-        parts = list(deal_stories(config.chars, config.val_fraction or VAL_FRACTION, config.seed))
+        parts = list(
+            hold_out_stories(config.chars, config.val_fraction or VAL_FRACTION, config.seed)
+        )
         if run is not None:
             notes.append(f"the run {run.path} had another text, or its tokens are gone")
     floor = corpus.floor(parts[1])
@@ -138,27 +144,25 @@ def compare_stories(config: Config, told: Callbacks | None = None) -> Outcome:
             f"compare on a text of its own: tt compare-markov TEXT --gpt {config.gpt}",
         ) from fault
     for split in (words, letters):
-        split.read(config.prompt)  # a fault of it is found before anything is trained
-    results = list(_told(compare(words, candidates(words), config.prompt), told))
+        split.read(config.prompt)  # raises for a bad prompt before anything is trained
+    results = list(_logged(compare(words, candidates(words), config.prompt), callbacks))
     spelled = compare(letters, _spelled(letters), config.prompt)
-    results += _told(spelled, told)
-    results += _gpt(letters, run, config, preset(CORPUS_PRESET), told, notes)
+    results += _logged(spelled, callbacks)
+    results += _gpt(letters, run, config, preset(CORPUS_PRESET), callbacks, notes)
     notes.append("a word more than "
                  f"{words.far.beyond if words.far else 0} words after the one that decides it "
                  "counts as right by characters where each of them is the best guess")  # fmt: skip
     curve = learning_curve(words) if config.curve else []
-    chance = words.far.chance if words.far else None
-    return Outcome(words, tuple(results), tuple(curve), (*words.notes, *notes),
-                   floor.bits_per_char, chance)  # fmt: skip
+    return Outcome(words, tuple(results), tuple(curve), (*words.notes, *notes), floor.bits_per_char)
 
 
-def compare_file(path: Path, config: Config, told: Callbacks | None = None) -> Outcome:
-    """All models on the held-out part of a text file.
+def compare_file(path: Path, config: Config, callbacks: Callbacks | None = None) -> Outcome:
+    """Compare all models on the held-out part of a text file.
 
-    Raises InputError for a text of one word, an empty part, and a run or tokenizer that is none.
+    Raises InputError for a text of one word, an empty part, and an invalid run or tokenizer.
     """
-    told = told or Callbacks()
-    run = None if config.gpt is None else Run.load(config.gpt)
+    callbacks = callbacks or Callbacks()
+    run = None if config.gpt is None else GPTRun.load(config.gpt)
     text, report = read_text(path)
     if len(text.split()) < 2:
         raise InputError(
@@ -169,38 +173,33 @@ def compare_file(path: Path, config: Config, told: Callbacks | None = None) -> O
     notes = report.notes()
     split = _split(path, text, report.sha256, run, config)
     split.read(config.prompt)
-    results = list(_told(compare(split, candidates(split), config.prompt), told))
-    results += _gpt(split, run, config, preset(TEXT_PRESET), told, notes)
+    results = list(_logged(compare(split, candidates(split), config.prompt), callbacks))
+    results += _gpt(split, run, config, preset(TEXT_PRESET), callbacks, notes)
     curve = learning_curve(split) if config.curve else []
     return Outcome(split, tuple(results), tuple(curve), (*split.notes, *notes))
 
 
-def deal_stories(chars: int, val_fraction: float, seed: int) -> tuple[list[str], list[str]]:
-    """The stories of the embedded corpus to learn from, and those held out: dealt as training does
-    with the same seed."""
-    text = corpus.generate(chars).text
-    if len(_stories(text)) < 4:
+def hold_out_stories(chars: int, val_fraction: float, seed: int) -> tuple[list[str], list[str]]:
+    """Split the stories of the embedded corpus into those to train on and those held out.
+
+    A GPT that is trained on the corpus with the same seed holds out the same ones.
+    """
+    stories = _stories(corpus.generate(chars).text)
+    if len(stories) < 4:
         raise InputError(f"{chars} characters are too few stories", "use --chars 9000")
-    tokenizer = CharTokenizer.from_text(text)
-    with tempfile.TemporaryDirectory(prefix="tt-stories-", ignore_cleanup_errors=True) as folder:
-        tokens = build_tokens(
-            StringSource(text, "the embedded corpus"),
-            tokenizer,
-            folder,
-            val_fraction=val_fraction,
-            lines=True,
-            seed=seed,
-        )
-        train, held_out = (_stories(tokenizer.decode(s.tokens)) for s in (tokens.train, tokens.val))
-    return train, held_out
+    count = min(len(stories) - 1, max(1, round(len(stories) * val_fraction)))
+    held_out = np.zeros(len(stories), bool)
+    held_out[random_generator(seed).permutation(len(stories))[:count]] = True
+    train = [story for story, held in zip(stories, held_out, strict=True) if not held]
+    return train, list(compress(stories, held_out))
 
 
 def _stories(text: str) -> list[str]:
     return [line for line in text.split("\n") if line]
 
 
-def _split(path: Path, text: str, sha256: str, run: Run | None, config: Config) -> Split:
-    """The text cut as the run cut it, if it learned from it; else by the fraction."""
+def _split(path: Path, text: str, sha256: str, run: GPTRun | None, config: Config) -> Split:
+    """Split the text as the run split it, if it learned from it; else by the fraction."""
     fraction = config.val_fraction or VAL_FRACTION
     title = path.name
     if run is None and config.tokenizer == WORD:
@@ -219,7 +218,7 @@ def _split(path: Path, text: str, sha256: str, run: Run | None, config: Config) 
     note = f"the held-out part is that of {run.path}"
     train, val = (np.asarray(s.tokens, np.int64) for s in (own.train, own.val))
     if own.lines:
-        return split_lines(title, train[1:], val[1:], tokenizer, [note])
+        return split_lines(title, tokenizer, train[1:], val[1:], [note])
     whole = np.concatenate([train, val])
     split = split_tokens(title, whole, tokenizer, own.val_fraction, notes=[note])
     assert len(split.train) == len(train)
@@ -227,7 +226,7 @@ def _split(path: Path, text: str, sha256: str, run: Run | None, config: Config) 
 
 
 def _tokenizer(text: str, config: Config, fraction: float) -> Tokenizer:
-    """The tokenizer asked for; one that is learned learns from the part to learn from alone."""
+    """Make the chosen tokenizer; one that is learned learns from the training part alone."""
     if config.tokenizer == "char":
         return CharTokenizer.from_text(text)
     named = config.tokenizer in ("byte", "bpe")
@@ -242,23 +241,28 @@ def _tokenizer(text: str, config: Config, fraction: float) -> Tokenizer:
 
 
 def _spelled(split: Split) -> Iterator[Candidate]:
-    """A few n-grams by the same tokens as the GPT, to be compared with it token by token."""
+    """Yield a few n-grams by the same tokens as the GPT, to compare with it token by token."""
     for candidate in candidates(split, _SPELLED_ORDERS):
         if not candidate.votes:
             yield candidate
 
 
 def _gpt(
-    split: Split, run: Run | None, config: Config, recipe: Preset, told: Callbacks, notes: list[str]
+    split: Split,
+    run: GPTRun | None,
+    config: Config,
+    recipe: Preset,
+    callbacks: Callbacks,
+    notes: list[str],
 ) -> list[Result]:
-    """The row of the GPT: of the run, or trained now if there is a budget."""
+    """Measure the GPT: that of the run, or one trained now if there is a budget."""
     vocab_size, end = split.train.vocab_size, split.train.end
     if run is not None:
         name = f"GPT of {run.path.name}"
         model = TransformerLM(name, run.model, vocab_size, end)
         seconds = _trained_for(run.path)
     elif config.budget > 0:
-        told.say(f"training a GPT by {split.unit}s for at most {config.budget:g} s")
+        callbacks.log(f"training a GPT by {split.unit}s for at most {config.budget:g} s")
         try:
             done = train_transformer(
                 split.train,
@@ -266,7 +270,7 @@ def _gpt(
                 config.budget,
                 config.seed,
                 most_steps=recipe.training["steps"] if end is not None else None,
-                listen=told.listen,
+                listen=callbacks.on_event,
             )
         except InputError as fault:
             notes.append(f"there is no GPT: {fault.what}")
@@ -280,17 +284,17 @@ def _gpt(
         notes.append(f"the GPT reads windows of {model.reach} tokens, each half over the one "
                      f"before: every token has at least {model.reach // 2} before it")  # fmt: skip
     row = measure(model, split, seconds, config.prompt)
-    return list(_told(iter([row]), told))
+    return list(_logged(iter([row]), callbacks))
 
 
 def _trained_for(path: Path) -> float:
-    """The seconds that a run says it took; NaN where it does not say."""
+    """Return the seconds that a run records; NaN where it records none."""
     events = RunDirectory.open(path).read_metrics()
     return max((float(event.get("elapsed", 0.0)) for event in events), default=float("nan"))
 
 
-def _told(rows: Iterator[Result], told: Callbacks) -> Iterator[Result]:
+def _logged(rows: Iterator[Result], callbacks: Callbacks) -> Iterator[Result]:
     for row in rows:
-        told.say(f"{row.model} by {row.unit}s: {row.bits_per_char:.4f} bits per character "
+        callbacks.log(f"{row.model} by {row.unit}s: {row.bits_per_char:.4f} bits per character "
                  f"({row.seconds:.1f} s)")  # fmt: skip
         yield row

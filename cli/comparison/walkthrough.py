@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from cli.comparison.report import Bars, Grid, Part, ReportTable
+from cli.comparison.report import Bars, Matrix, Part, ReportTable
 from cli.comparison.walkthrough_transformers import found_by_learning, wired_by_hand
 from tinygrad_tf.types import Ids
 from toymodels.learned import SEEDS, Place, deciding_places, learn
@@ -23,7 +23,7 @@ _MOST_SENTENCES = 64
 
 
 def story(seeds: Sequence[int] = SEEDS) -> Iterator[Part]:
-    """All parts in order; the last trains one model for each of the `seeds`."""
+    """Yield all parts in order; the last trains one model for each of the `seeds`."""
     commands, pair, logs = map(Language.of, (CMD3, PAIR, LOGS))
     yield one_word_back(commands)
     yield two_words_back(pair)
@@ -34,7 +34,7 @@ def story(seeds: Sequence[int] = SEEDS) -> Iterator[Part]:
 
 
 def one_word_back(language: Language) -> Part:
-    """A first-order Markov chain: its matrix, where it branches, and its sentences."""
+    """Show a first-order Markov chain: its matrix, where it branches, and its sentences."""
     chain, words = Markov.fit(language.text, 1), language.vocabulary.words
     branches = [(words[context[0]], chain.row_entropy(np.array(context)))
                 for context in chain.branches()]  # fmt: skip
@@ -48,7 +48,7 @@ def one_word_back(language: Language) -> Part:
             f"Greedily from `{language.vocabulary.text(first)}`: {_whole(language, chain, first)}.",
         ),
         (
-            Grid("what follows each word", words, words, chain.matrix()),
+            Matrix("what follows each word", words, words, chain.matrix()),
             ReportTable(
                 "what is left open",
                 ("after", "nats", "bits"),
@@ -60,7 +60,7 @@ def one_word_back(language: Language) -> Part:
 
 
 def two_words_back(language: Language) -> Part:
-    """First against second order: the rows that branch, and the mass that leaks."""
+    """Show first against second order: the rows that branch, and the mass that leaks."""
     models = [Markov.fit(language.text, order) for order in (1, 2)]
     words, text = language.vocabulary.words, language.vocabulary.text
     first, second = (model.matrix() for model in models)
@@ -81,8 +81,8 @@ def two_words_back(language: Language) -> Part:
             f"Greedily from `{text(start)}`: {_whole(language, models[1], start)}.",
         ),
         (
-            Grid("one word back", words, words, first),
-            Grid("two words back (rows that are not 0)", labels, words, second[used]),
+            Matrix("one word back", words, words, first),
+            Matrix("two words back (rows that are not 0)", labels, words, second[used]),
             _likelihoods(language, models),
             ReportTable(
                 "what a sentence costs",
@@ -94,7 +94,7 @@ def two_words_back(language: Language) -> Part:
 
 
 def all_words_vote(language: Language) -> Part:
-    """Second order with skips: the votes after the deciding word, and sentences by votes."""
+    """Show second order with skips: votes after the deciding word, and sentences by votes."""
     model, places = Skips.fit(language.text), deciding_places(language)
     words, text = language.vocabulary.words, language.vocabulary.text
     current = places[0].prompt[-1:]
@@ -114,7 +114,7 @@ def all_words_vote(language: Language) -> Part:
             "Of words with equally many votes the first of the vocabulary is taken.",
         ),
         (
-            Grid(
+            Matrix(
                 f"what each earlier word votes for after `{text(current)}`",
                 words,
                 tuple(words[i] for i in chosen),
@@ -127,21 +127,21 @@ def all_words_vote(language: Language) -> Part:
 
 
 def masked_votes(language: Language) -> Part:
-    """The mask that is learned from the sentences, and the votes that it lets through."""
+    """Show the mask that is learned from the sentences, and the votes under it."""
     model, places = selective(language.text), deciding_places(language)
     words, text = language.vocabulary.words, language.vocabulary.text
     current = places[0].prompt[-1:]
     mask = model.mask(current)[: len(words)]
     active = [model.activities(place.prompt)[: len(words)] for place in places]
     titles = [text(place.prompt[place.mask > 0]) for place in places]
-    asked = np.flatnonzero(mask)
+    deciding = np.flatnonzero(mask)
     rows = zip(words, *active, mask, *(a * mask for a in active), strict=True)
     return Part(
         "mask",
         "The mask: only the words that decide may vote",
         (
             f"Which words those are was learned from the sentences: after `{text(current)}` it is "
-            f"{' and '.join(f'`{words[i]}`' for i in asked)}.",
+            f"{' and '.join(f'`{words[i]}`' for i in deciding)}.",
             _ratios(language, places, Skips.fit(language.text), model),
         ),
         (
@@ -155,14 +155,14 @@ def masked_votes(language: Language) -> Part:
                 ),
                 tuple((word, *(int(x) for x in row)) for word, *row in rows),
             ),
-            Grid(
+            Matrix(
                 "votes under the mask",
-                tuple(f"{words[i]}, {text(current)}" for i in asked),
+                tuple(f"{words[i]}, {text(current)}" for i in deciding),
                 words,
-                model.table(current)[asked][:, : len(words)],
+                model.table(current)[deciding][:, : len(words)],
             ),
             *(_votes(language, place, model) for place in places),
-            Grid(
+            Matrix(
                 "the masks of all words: a one-hot query times this matrix is its mask (Q K^T)",
                 words,
                 words,
@@ -172,22 +172,22 @@ def masked_votes(language: Language) -> Part:
     )
 
 
-def said_by(language: Language, model: LanguageModel) -> list[Ids]:
-    """Every sentence that a model gives a probability, if they are few, in the order of the
-    vocabulary; those of the language where they are not."""
-    found: list[Ids] = []
+def possible_sentences(language: Language, model: LanguageModel) -> list[Ids]:
+    """Return every sentence with a probability above 0 under a model, in the order of the
+    vocabulary; where these are many, return the sentences of the language instead."""
+    sentences: list[Ids] = []
     open_ = [np.empty(0, np.int64)]
     longest = 2 * max(map(len, language.sentences))
     while open_:
         begun = open_.pop()
         for token in np.flatnonzero(model.next_probs(begun))[::-1]:
             if token == language.end:
-                found.append(begun)
+                sentences.append(begun)
             else:
                 open_.append(np.append(begun, token))
-        if len(found) + len(open_) > _MOST_SENTENCES or len(begun) > longest:
+        if len(sentences) + len(open_) > _MOST_SENTENCES or len(begun) > longest:
             return [np.array(ids) for ids in language.probabilities]
-    return found
+    return sentences
 
 
 def _likelihoods(language: Language, models: Sequence[Markov]) -> ReportTable:
@@ -195,7 +195,7 @@ def _likelihoods(language: Language, models: Sequence[Markov]) -> ReportTable:
     rows = [
         (text(ids), truth.get(tuple(ids.tolist()), 0.0),
          *(language.likelihood(model, text(ids)) for model in models))
-        for ids in said_by(language, models[0])
+        for ids in possible_sentences(language, models[0])
     ]  # fmt: skip
     return ReportTable(
         "how likely each sentence is",
@@ -213,11 +213,11 @@ def _votes(language: Language, place: Place, model: Skips) -> Bars:
     words = language.vocabulary.words
     history = model.history(place.prompt)
     votes = model.votes(history, np.array([len(place.prompt)]))[0]
-    heard = [i for i in range(len(words)) if votes[i] > 0 or i in _rivals(language)]
+    shown = [i for i in range(len(words)) if votes[i] > 0 or i in _rivals(language)]
     return Bars(
         f"votes after `{language.vocabulary.text(place.prompt)}`",
-        tuple(words[i] for i in heard),
-        tuple(float(votes[i]) for i in heard),
+        tuple(words[i] for i in shown),
+        tuple(float(votes[i]) for i in shown),
     )
 
 
@@ -226,22 +226,22 @@ def _rivals(language: Language) -> set[int]:
 
 
 def _ratios(language: Language, places: Sequence[Place], plain: Skips, masked: Skips) -> str:
-    """By how much the right word leads, before and after."""
-    said = []
+    """Return the lead of the right word, without the mask and under it."""
+    leads = []
     for model in (plain, masked):
         place = places[0]
         bars = _votes(language, place, model)
         right = language.vocabulary.words[place.right]
         votes = dict(zip(bars.labels, bars.values, strict=True))
         other = max(v for word, v in votes.items() if word != right)
-        said.append(f"{votes[right]:g} to {other:g}")
-    lead = said[0].split(" to ")
+        leads.append(f"{votes[right]:g} to {other:g}")
+    lead = leads[0].split(" to ")
     share = float(lead[0]) / float(lead[1]) - 1
-    return f"A lead of {said[0]} ({share:.0%}) becomes {said[1]}."
+    return f"A lead of {leads[0]} ({share:.0%}) becomes {leads[1]}."
 
 
 def _walk(language: Language, model: Skips, place: Place) -> ReportTable:
-    """A sentence by votes, from its beginning up to the word that decides."""
+    """Show the walk by votes that begins with a sentence up to the word that decides."""
     prompt = place.prompt[: int(place.mask.argmax()) + 1]
     words, rows = (*language.vocabulary.words, "END"), []
     tokens = prompt
@@ -262,7 +262,7 @@ def _walk(language: Language, model: Skips, place: Place) -> ReportTable:
 
 
 def _pairs_of_words(model: Skips, words: int) -> int:
-    """Features whose votes are for words, and not for the end of the sentence alone."""
+    """Count the features whose votes are for words, not for the end of the sentence alone."""
     return sum(
         1 for u, context, votes in model.pairs()
         if max(u, *context) < words and any(token < words for token in votes)

@@ -1,10 +1,10 @@
-"""The last two parts of the story: the transformer wired by hand, and the one that learned."""
+"""The last two parts of the walkthrough: a transformer wired by hand, and a trained one."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from cli.comparison.report import Grid, Part, ReportTable
+from cli.comparison.report import Matrix, Part, ReportTable
 from tinygrad_tf.types import Floats
 from toymodels.handwired import HandWired, wire
 from toymodels.learned import Learned, Place, deciding_places
@@ -14,12 +14,12 @@ BETAS = (0.0, 1.0, 5.0, 10.0)
 
 
 def wired_by_hand(language: Language, betas: Sequence[float] = BETAS) -> Part:
-    """The same as a transformer whose weights are put together from the counted votes."""
+    """Show the transformer whose weights are put together from the counted votes."""
     wired, places = wire(language, betas[-1]), deciding_places(language)
     words = language.vocabulary.words
     names = [f"{words[u]}, {words[c]}" for u, c in wired.features]
-    currents = sorted({c for _, c in wired.features} - set(wired.asked))
-    inputs = [*wired.asked, *currents]
+    currents = sorted({c for _, c in wired.features} - set(wired.earlier_words))
+    inputs = [*wired.earlier_words, *currents]
     return Part(
         "hand-wired",
         "The same as a transformer, wired by hand",
@@ -29,21 +29,21 @@ def wired_by_hand(language: Language, betas: Sequence[float] = BETAS) -> Part:
             "what follows.",
         ),
         (
-            Grid(
+            Matrix(
                 "feature layer",
                 (*(words[i] for i in inputs), "bias"),
                 tuple(names),
                 wired.feature_matrix(),
             ),
             _features(wired, inputs, words),
-            Grid("what follows each feature", tuple(names), words, wired.w_transition.data),
+            Matrix("what follows each feature", tuple(names), words, wired.w_transition.data),
             *(_betas(language, place, betas) for place in places),
         ),
     )
 
 
 def found_by_learning(language: Language, learned: Sequence[Learned]) -> Part:
-    """The trained one-layer models: a row for each seed, and the mean attention by the mask."""
+    """Show the trained one-layer models: a row for each seed, and mean attention with mask."""
     text = language.vocabulary.text
     names = [text(d.place.prompt[d.place.mask > 0]) for d in learned[0].decisions]
     current = text(learned[0].decisions[0].place.prompt[-1:])
@@ -63,7 +63,7 @@ def found_by_learning(language: Language, learned: Sequence[Learned]) -> Part:
         place = learned[0].decisions[i].place
         mean = np.mean([row.decisions[i].attention for row in learned], axis=0)
         sets.append(
-            Grid(
+            Matrix(
                 f"mask and mean attention of `{current}` ({name})",
                 ("mask", "attention"),
                 tuple(text([word]) for word in place.prompt),
@@ -100,7 +100,7 @@ def found_by_learning(language: Language, learned: Sequence[Learned]) -> Part:
 
 
 def _features(wired: HandWired, inputs: Sequence[int], words: Sequence[str]) -> ReportTable:
-    """The layer for every way in which the words it looks at are there or not."""
+    """Show the feature layer for every combination of its words being there or not."""
     matrix, rows = wired.feature_matrix(), []
     for number in range(2 ** len(inputs)):
         there = [number >> (len(inputs) - 1 - bit) & 1 for bit in range(len(inputs))]

@@ -1,4 +1,4 @@
-"""What the toy models found, drawn for a terminal or a file, or written for a program."""
+"""A report of the toy models, drawn for a terminal or a file, or written for a program."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from cli.pictures.heatmap import heatmap, visible
 from cli.pictures.tables import Table
 
 if TYPE_CHECKING:
-    from cli.comparison.report import Exhibit, Grid, Lines, Part, Quotes
+    from cli.comparison.report import Curves, Exhibit, Matrix, Part, Quotes
 
 STYLES = ("cyan", "bright_yellow", "green", "magenta", "bright_red", "bright_blue", "white")
 MARKS = "123456789"
@@ -24,7 +24,7 @@ FEW_NUMBERS = 14  # columns up to which a matrix shows its numbers
 def picture(
     parts: "Iterable[Part]", *, width: int = 100, ascii: bool = False, colour: bool = True
 ) -> Group:
-    """All parts one under the other."""
+    """Draw all parts one under the other."""
     drawn: list[RenderableType] = []
     for part in parts:
         drawn.append(Text(part.heading, "bold underline"))
@@ -37,7 +37,7 @@ def picture(
 
 
 def plain(parts: "Iterable[Part]") -> str:
-    """The same for a pipe: remarks, and every exhibit as lines of cells with tabs between."""
+    """Write all parts for a pipe: remarks, and exhibits as lines of cells with tabs between."""
     return "\n\n".join("\n".join(_plain(part)) for part in parts)
 
 
@@ -51,25 +51,25 @@ def _plain(part: "Part") -> Iterator[str]:
 
 
 def _drawn(exhibit: "Exhibit", width: int, ascii: bool, colour: bool) -> RenderableType:
-    from cli.comparison.report import Bars, Grid, Lines, Quotes
+    from cli.comparison.report import Bars, Curves, Matrix, Quotes
 
     match exhibit:
         case Quotes():
             return _quotes(exhibit)
-        case Grid():
+        case Matrix():
             return _matrix(exhibit, width, ascii, colour)
         case Bars():
             return bars(exhibit.labels, exhibit.values, ascii=ascii)
-        case Lines():
+        case Curves():
             return _curve(exhibit, width, ascii)
     return _table(exhibit)
 
 
-def _matrix(grid: "Grid", width: int, ascii: bool, colour: bool) -> Text:
-    """Numbers on their colours under whole labels; a heatmap where there are too many columns."""
-    values = grid.values.tolist()
-    rows = [_label(label, ascii) for label in grid.rows]
-    columns = [_label(label, ascii) for label in grid.columns]
+def _matrix(matrix: "Matrix", width: int, ascii: bool, colour: bool) -> Text:
+    """Draw numbers on their colours under whole labels; a heatmap if there are many columns."""
+    values = matrix.values.tolist()
+    rows = [_label(label, ascii) for label in matrix.rows]
+    columns = [_label(label, ascii) for label in matrix.columns]
     if len(columns) > FEW_NUMBERS:
         return heatmap(values, rows=rows, columns=columns, colour=colour, ascii=ascii)
     left, cell = max(map(len, rows)) + 1, max(5, *map(len, columns)) + 1
@@ -93,12 +93,12 @@ def _matrix(grid: "Grid", width: int, ascii: bool, colour: bool) -> Text:
 
 
 def _label(label: str, ascii: bool) -> str:
-    """Words as they are; a single token with its spaces shown."""
+    """Return words as they are; a single token with its spaces shown."""
     return printable(label) if len(label.split()) > 1 else visible(label, ascii)
 
 
 def _heads(columns: Sequence[str], cell: int, upright: bool) -> Iterator[str]:
-    """The labels in a line, or letter by letter downwards."""
+    """Yield the labels in a line, or letter by letter downwards."""
     if upright:
         yield "".join(f"{label:>{cell}}" for label in columns)
         return
@@ -109,37 +109,37 @@ def _heads(columns: Sequence[str], cell: int, upright: bool) -> Iterator[str]:
 
 
 def _quotes(quotes: "Quotes") -> Text:
-    """One text under the other, each after its name."""
+    """Draw one text under the other, each after its name."""
     picture = Text()
     for line, (name, text) in enumerate(quotes.texts):
         picture.append("\n" * (line > 0) + f"{name}: ", "bold").append(printable(text))
     return picture
 
 
-def _curve(lines: "Lines", width: int, ascii: bool) -> Text:
+def _curve(curves: "Curves", width: int, ascii: bool) -> Text:
     series = [
         Series(name, points, STYLES[i % len(STYLES)], MARKS[i % len(MARKS)])
-        for i, (name, points) in enumerate(lines.curves.items())
+        for i, (name, points) in enumerate(curves.curves.items())
     ]
-    levels = [Reference(name, value) for name, value in lines.levels.items()]
+    levels = [Reference(name, value) for name, value in curves.levels.items()]
     return curve(
-        series, levels, width=width, height=16, log_x=True, x_label=lines.x_label, ascii=ascii
+        series, levels, width=width, height=16, log_x=True, x_label=curves.x_label, ascii=ascii
     )
 
 
 def _table(exhibit: "Exhibit") -> Table:
-    """Any exhibit as a table."""
-    from cli.comparison.report import Bars, Grid, Lines, Quotes
+    """Make a table of any exhibit."""
+    from cli.comparison.report import Bars, Curves, Matrix, Quotes
 
     match exhibit:
         case Quotes():
             return Table(("model", "text"), exhibit.texts)
-        case Grid():
+        case Matrix():
             rows = zip(exhibit.rows, exhibit.values.tolist(), strict=True)
             return Table(("", *exhibit.columns), [(label, *row) for label, row in rows])
         case Bars():
             return Table(("", "value"), list(zip(exhibit.labels, exhibit.values, strict=True)))
-        case Lines():
+        case Curves():
             points: list[tuple[object, ...]] = [
                 (name, x, y) for name, line in exhibit.curves.items() for x, y in line
             ]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cli.comparison.report import Bars, Grid, Lines, Part, Quotes, ReportTable
+from cli.comparison.report import Bars, Curves, Matrix, Part, Quotes, ReportTable
 from cli.pictures.bars import bars
 from cli.pictures.report import picture, plain
 from tinygrad_tf.models import GPTConfig
@@ -126,7 +126,7 @@ def test_a_run_of_another_text_may_take_part_and_it_is_said(tt, run, tmp_path):
         (("{book}", "--tokenizer", "nothing.json"), "there is no tokenizer 'nothing.json'"),
         (("{book}", "--val-fraction", "1e-12", "--budget", "0"), "held-out part of book.txt is"),
         (("{book}", "--val-fraction", "1"), "--val-fraction"),
-        (("{book}", "--val-fraction", "0.9999", "--budget", "0"), "use a smaller --val-fraction"),
+        (("{book}", "--val-fraction", "0.9999", "--budget", "0"), "0.9999 held out; use a smaller"),
         (("--chars", "10", "--budget", "0"), "too few stories"),
         (("{book}", "--budget", "soon"), "is not a time"),
         (("{book}", "--tokenizer", "word", "--prompt", "the bird"), "'bird' is not among the"),
@@ -196,11 +196,11 @@ PARTS = [
     Part(
         "a", "A part", ("It is seen.",),
         (
-            Grid("a matrix", ("battery, ran", "x"), ("directories", "b"), np.eye(2)),
+            Matrix("a matrix", ("battery, ran", "x"), ("directories", "b"), np.eye(2)),
             Bars("votes", ("down", "please"), (4.0, 5.0)),
             ReportTable("a table", ("word", "n"), (("a", 1), ("b", None))),
             Quotes("texts", (("Markov 1", "long " * 30),)),
-            Lines("curves", "words", {"one": [(1, 2.0), (10, 1.0)]}, {"GPT": 0.5}),
+            Curves("curves", "words", {"one": [(1, 2.0), (10, 1.0)]}, {"GPT": 0.5}),
         ),
     )
 ]  # fmt: skip
@@ -224,7 +224,7 @@ def test_labels_are_whole_and_bars_are_shares():
 
 
 def test_labels_that_do_not_fit_are_written_downwards():
-    grid = Grid("m", ("r",), tuple(f"longword{i}" for i in range(10)), np.full((1, 10), 0.5))
+    grid = Matrix("m", ("r",), tuple(f"longword{i}" for i in range(10)), np.full((1, 10), 0.5))
     part = Part("a", "A", (), (grid,))
     from rich.console import Console
 

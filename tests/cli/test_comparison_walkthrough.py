@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from cli.comparison.report import Bars, Grid, ReportTable
+from cli.comparison.report import Bars, Matrix, ReportTable
 from cli.comparison.walkthrough import (
     all_words_vote,
     masked_votes,
     one_word_back,
-    said_by,
+    possible_sentences,
     two_words_back,
 )
 from cli.comparison.walkthrough_transformers import found_by_learning, wired_by_hand
@@ -32,7 +32,7 @@ def cells(grid):
 
 def test_the_chain_of_three_commands():
     part = one_word_back(Language.of(CMD3))
-    (grid,) = exhibit(part, Grid)
+    (grid,) = exhibit(part, Matrix)
     assert cells(grid) == {
         ("show", "me"): 1, ("me", "my"): 1, ("my", "directories"): 0.2, ("my", "files"): 0.3,
         ("my", "photos"): 0.5, ("directories", "please"): 1, ("files", "please"): 1,
@@ -46,7 +46,7 @@ def test_the_chain_of_three_commands():
 
 def test_one_word_leaks_and_two_do_not():
     part = two_words_back(Language.of(PAIR))
-    first, second = exhibit(part, Grid)
+    first, second = exhibit(part, Matrix)
     assert cells(first)["ran", "down"] == 0.4 and cells(first)["the", "program"] == 0.6
     assert second.rows == (
         "battery ran", "check whether", "program ran", "ran down", "the battery", "the program",
@@ -68,7 +68,7 @@ def test_one_word_leaks_and_two_do_not():
 
 def test_votes_of_all_words():
     part = all_words_vote(LOGS_)
-    (grid,) = exhibit(part, Grid)
+    (grid,) = exhibit(part, Matrix)
     both = ("and", "check", "find", "it", "log", "out", "the", "whether")
     wanted = {word: [0.5, 0.5] for word in both}
     wanted |= {"battery": [1, 0], "program": [0, 1]}
@@ -99,7 +99,7 @@ def test_the_mask_and_what_it_lets_through():
     assert by_name["program"] == (1, 0, 1, 0, 1, 1, 1, 1, 0, 1, 0, 1, 1)
     assert by_name["mask"] == (0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
     assert by_name["battery, masked"] == (0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    votes, masks = exhibit(part, Grid)
+    votes, masks = exhibit(part, Matrix)
     assert cells(votes) == {("battery, ran", "down"): 1, ("program, ran", "please"): 1}
     assert cells(masks) == {("ran", "battery"): 1, ("ran", "program"): 1}
     assert [b.values for b in exhibit(part, Bars)] == [(0, 1), (1, 0)]
@@ -108,7 +108,7 @@ def test_the_mask_and_what_it_lets_through():
 
 def test_the_transformer_wired_by_hand():
     part = wired_by_hand(LOGS_)
-    (layer,) = exhibit(part, Grid, "feature layer")
+    (layer,) = exhibit(part, Matrix, "feature layer")
     assert layer.rows == ("battery", "program", "ran", "bias")
     assert layer.values.tolist() == [[1, -1], [-1, 1], [1, 1], [-1, -1]]
     (table,) = exhibit(part, ReportTable, "combination")
@@ -130,7 +130,7 @@ def test_the_learned_table_has_a_row_for_each_seed():
     part = found_by_learning(LOGS_, learn(LOGS_, (3, 4), Settings(steps=3)))
     (sheet,) = exhibit(part, ReportTable)
     assert [row[0] for row in sheet.rows] == [3, 4]
-    for grid in exhibit(part, Grid):
+    for grid in exhibit(part, Matrix):
         assert grid.rows == ("mask", "attention") and grid.values[1].sum() == pytest.approx(1)
         assert grid.columns[int(grid.values[0].argmax())] in grid.title
 
@@ -139,5 +139,5 @@ def test_sentences_of_a_model_without_end_are_not_listed():
     loop = Language.of([("a b a b c", 1.0), ("c a", 1.0)])
     from toymodels.markov import Markov
 
-    found = said_by(loop, Markov.fit(loop.text, 1))
+    found = possible_sentences(loop, Markov.fit(loop.text, 1))
     assert {tuple(ids.tolist()) for ids in found} == set(loop.probabilities)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.numeric_gradient import Array
-from tinygrad_tf import Tensor, detect_anomaly, grad, no_grad, ops, unguarded
+from tinygrad_tf import Tensor, detect_anomaly, grad, mutation_checks_off, no_grad, ops
 from tinygrad_tf.engine.mutation import AnomalyError, MutationError
 from tinygrad_tf.models import GPT, GPTConfig
 
@@ -121,9 +121,9 @@ def test_a_shuffle_in_place_is_seen(seed: int, shape: tuple[int, ...]) -> None:
         loss.backward()
 
 
-def test_unguarded_is_for_loops_that_know_what_they_do() -> None:
+def test_mutation_checks_off_is_for_loops_that_know_what_they_do() -> None:
     x, y = Tensor([1.0, 2.0], requires_grad=True), Tensor([1.0, 1.0], requires_grad=True)
-    with unguarded():
+    with mutation_checks_off():
         loss = (x * y).sum()
         x.data[:] = 0.0
     loss.backward()

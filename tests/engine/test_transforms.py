@@ -197,7 +197,7 @@ def test_results_may_be_trees_too() -> None:
     close(jacobian(pair)(X)["sin"], np.diag(np.cos(X)))
     with pytest.raises(ValueError, match="not built of the same"):
         vjp(pair, X)[1](V)
-    with pytest.raises(ValueError, match="f gives shape a dict"):
+    with pytest.raises(ValueError, match="f returns shape a dict"):
         value_and_grad(pair)(X)
 
 

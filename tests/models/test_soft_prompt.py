@@ -7,8 +7,8 @@ import pytest
 
 from tinygrad_tf import corpus
 from tinygrad_tf.corpus.letters import draw_letters, letter_nats, topic_nats, topic_share
-from tinygrad_tf.engine.differentiate import grad
 from tinygrad_tf.engine.tensor import Tensor
+from tinygrad_tf.engine.transforms import grad
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.generate import TextGenerator
 from tinygrad_tf.models import GPT, GPTConfig

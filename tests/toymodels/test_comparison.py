@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cli.comparison.results import told
-from cli.comparison.runner import Config, compare_file, compare_stories, deal_stories
+from cli.comparison.results import comparison_part, explain_curve, verdict
+from cli.comparison.runner import Config, compare_file, compare_stories, hold_out_stories
 from tinygrad_tf import corpus
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text import CharTokenizer
@@ -16,12 +16,10 @@ from toymodels.comparison import (
     Result,
     candidates,
     compare,
-    explain_curve,
     far_accuracy,
     last_part,
     learning_curve,
     measure,
-    verdict,
 )
 from toymodels.held_out import UNKNOWN, spell_stories, split_stories, split_tokens, split_words
 from toymodels.model import Score, score
@@ -61,7 +59,7 @@ def test_an_empty_held_out_part_is_refused(make):
 
 @pytest.fixture(scope="module")
 def stories():
-    train, held_out = deal_stories(12_000, 0.2, 5)
+    train, held_out = hold_out_stories(12_000, 0.2, 5)
     return train, held_out, corpus.floor(held_out)
 
 
@@ -70,7 +68,7 @@ def test_stories_are_dealt_once_and_by_the_seed(stories):
     whole = corpus.generate(12_000).stories
     assert sorted([*train, *held_out]) == sorted(whole)
     assert len(held_out) == round(0.2 * len(whole))
-    assert deal_stories(12_000, 0.2, 5)[1] == held_out != deal_stories(12_000, 0.2, 6)[1]
+    assert hold_out_stories(12_000, 0.2, 5)[1] == held_out != hold_out_stories(12_000, 0.2, 6)[1]
 
 
 def test_words_and_characters_ask_for_the_same_far_words(stories):
@@ -92,7 +90,7 @@ def test_words_and_characters_ask_for_the_same_far_words(stories):
 
 
 def test_a_far_word_is_right_if_all_of_it_is():
-    train, held_out = deal_stories(12_000, 0.2, 5)
+    train, held_out = hold_out_stories(12_000, 0.2, 5)
     words = split_stories(train, held_out, 0.0)
     right = np.zeros(len(words.held_out), bool)
     right[words.far.start[::2]] = True
@@ -194,7 +192,7 @@ def test_a_file_by_any_tokenizer(book, tokenizer):
     assert not outcome.curve and not any(r.model.startswith("GPT") for r in outcome.results)
     assert min(r.bits_per_char for r in outcome.results) < 0.2
     assert {r.unit for r in outcome.results} == {tokenizer.replace("char", "character")}
-    part = told(outcome)
+    part = comparison_part(outcome)
     assert part.remarks[0].endswith(".") and part.exhibits[0].rows
 
 
@@ -207,7 +205,7 @@ def test_a_gpt_takes_part_within_its_budget(book):
     assert gpt.model == "GPT 4x128" and 0 < gpt.seconds < 10 and np.isfinite(gpt.nats)
     assert any("windows of 64 tokens" in note for note in outcome.notes)
     assert any("training a GPT" in line for line in heard)
-    levels = next(e for e in told(outcome).exhibits if hasattr(e, "levels")).levels
+    levels = next(e for e in comparison_part(outcome).exhibits if hasattr(e, "levels")).levels
     assert levels == {"GPT 4x128": gpt.nats}
 
 
@@ -230,7 +228,7 @@ def test_the_matrix_that_would_be_too_large_is_named(tmp_path):
     path = tmp_path / "many.txt"
     path.write_text(" ".join(f"w{i} w{i // 3}" for i in range(1200)), encoding="utf-8")
     outcome = compare_file(path, Config("word", budget=0, curve=False))
-    said = " ".join(told(outcome).remarks)
+    said = " ".join(comparison_part(outcome).remarks)
     assert "too large to be made: " in said and "the sparse one" in said
     assert "two words are left out: pairs of 1,0" in said
     assert "selective skips 2" not in {r.model for r in outcome.results}
@@ -241,7 +239,7 @@ def test_stories_with_little_of_everything():
     assert {r.unit for r in outcome.results} == {"word", "character"}
     assert outcome.results[-1].model == "GPT 2x96"
     assert all(r.bits_per_char > outcome.floor for r in outcome.results)
-    sheet = told(outcome).exhibits[0]
+    sheet = comparison_part(outcome).exhibits[0]
     assert sheet.rows[-1][0] == "the floor" and "beyond 5" in sheet.headings
 
 

@@ -82,7 +82,7 @@ def test_distinct_directions_always_come_back_by_unit_columns(seed):
 
 
 def test_points_that_cannot_be_decoded_are_refused():
-    with pytest.raises(InputError, match="'b' stands at the origin"):
+    with pytest.raises(InputError, match="'b' is at the origin"):
         EmbeddingTable.of({"a": (1.0, 0.0), "b": (0.0, 0.0)}).decoded("unit columns")
     with pytest.raises(InputError, match="several dimensions"):
         EmbeddingTable.of({"a": (1.0,), "b": (0.0, 1.0)})

@@ -1,10 +1,10 @@
-"""Checking gradients: by differences that explain what is wrong, and by laws that need none.
+"""Check gradients, by differences that explain what is wrong and by laws that need no differences.
 
-`gradcheck` is a function, and both `from tinygrad_tf import gradcheck` and `tinygrad_tf.gradcheck`
-mean it; so no module bears that name (importing one would put the module in its place).
+`gradcheck` is a function, and `tinygrad_tf.gradcheck` must remain that function; so no module has
+its name (importing such a module would replace the function).
 """
 
 from tinygrad_tf.checking.check import gradcheck
-from tinygrad_tf.checking.report import Entry, GradcheckError, Report
+from tinygrad_tf.checking.report import GradcheckError, GradientEntry, Report
 
-__all__ = ["Entry", "GradcheckError", "Report", "gradcheck"]
+__all__ = ["GradcheckError", "GradientEntry", "Report", "gradcheck"]

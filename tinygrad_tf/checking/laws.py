@@ -1,4 +1,4 @@
-"""Laws that every gradient obeys, checked without differences and so without tolerance games."""
+"""Laws that every gradient obeys, checked without differences, and so almost without tolerance."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tinygrad_tf.checking.report import place
 from tinygrad_tf.checking.trial import Trial, eighths
 from tinygrad_tf.types import Array
 
-SAME = 1e-9  # what another order of adding may change, as part of the largest entry
-FLOAT32 = 3e-5  # what float32 may lose, as part of 1 + the largest entry
+SAME = 1e-9  # the effect of another order of addition, relative to the largest entry
+FLOAT32 = 3e-5  # the largest error in float32, relative to 1 + the largest entry
 
 
-def structure(trial: Trial) -> list[Array]:
-    """The gradients, after a look at what needs no numbers: count, type, who writes to what.
+def check_structure(trial: Trial) -> list[Array]:
+    """Compute the gradients and check their number, their types, and what they write to.
 
-    Shapes are left to the caller, who can say more about a wrong one.
+    `comparison` checks the shapes, since it can say more about a wrong one.
     """
     before = [x.copy() for x in (*trial.arrays, trial.up)]
     first = trial.gradients()
@@ -41,7 +41,7 @@ def structure(trial: Trial) -> list[Array]:
             )
         if not _same(a, c, 0.0):
             raise trial.error("memory", "the gradient of one run is overwritten by the next", which)
-    if not _same(trial.value(), trial.value(), 0.0):
+    if not _same(trial.centre, trial.function.value(trial.arrays), 0.0):
         raise trial.error(
             "repeatability", "two runs give different values; seed the random numbers of f"
         )
@@ -57,25 +57,25 @@ def _unmutated(trial: Trial, before: Sequence[Array]) -> None:
             raise trial.error("mutation", "the argument is written to", which)
 
 
-def laws(trial: Trial, gradients: Sequence[Array], *, float32: bool) -> None:
-    """Everything else that holds exactly; raises the error of the first law that is broken."""
+def check_laws(trial: Trial, gradients: Sequence[Array], *, float32: bool) -> None:
+    """Check all other laws; raises the error of the first one that is broken."""
     _memory(trial, gradients)
     _state(trial, gradients)
     _linearity(trial, gradients)
     _same_array(trial)
     _layouts(trial, gradients)
     if float32:
-        single_precision(trial)
+        check_single_precision(trial)
 
 
 def _memory(trial: Trial, gradients: Sequence[Array]) -> None:
-    others = [(name, x) for name, x in zip(trial.subject.names, trial.arrays, strict=True)]
+    others = list(zip(trial.function.names, trial.arrays, strict=True))
     others.append(("the upstream", trial.up))
-    handed = trial.gradients()
-    for which, g in enumerate(handed):
-        for other, earlier in enumerate(handed[:which]):
+    together = trial.gradients()
+    for which, g in enumerate(together):
+        for other, earlier in enumerate(together[:which]):
             if np.shares_memory(g, earlier):
-                name = trial.subject.names[other]
+                name = trial.function.names[other]
                 text = f"the gradient shares memory with that of {name}; return a copy"
                 raise trial.error("memory", text, which)
     for which, (g, old) in enumerate(zip(trial.gradients(), gradients, strict=True)):
@@ -89,10 +89,11 @@ def _memory(trial: Trial, gradients: Sequence[Array]) -> None:
 
 
 def _state(trial: Trial, gradients: Sequence[Array]) -> None:
-    # Toward 0, since few functions stop being defined there.
+    # Nearer to 0, where most functions are defined, too.
     elsewhere = [x * (1 - 1 / 64) for x in trial.arrays]
-    found = trial.gradients(between=lambda: trial.value(elsewhere))
-    _expect(trial, found, gradients, "state", "changes when f runs elsewhere before the walk back")
+    after = trial.gradients(between=lambda: trial.function.value(elsewhere))
+    text = "changes when f runs at another point before the backward pass"
+    _expect(trial, after, gradients, "state", text)
 
 
 def _linearity(trial: Trial, gradients: Sequence[Array]) -> None:
@@ -109,13 +110,13 @@ def _linearity(trial: Trial, gradients: Sequence[Array]) -> None:
     parts = trial.gradients(up=other)
     both = trial.gradients(up=other - 2.0 * trial.up)
     expected = [b - 2.0 * a for a, b in zip(gradients, parts, strict=True)]
-    # Infinite slopes add up to nothing that could be compared.
+    # The sum of infinite slopes cannot be compared.
     both = [np.where(np.isfinite(e), g, e) for g, e in zip(both, expected, strict=True)]
     _expect(trial, both, expected, "linearity", "is not linear in the upstream")
 
 
 def _same_array(trial: Trial) -> None:
-    """f(x, x): one array for two arguments gets the sum of both gradients."""
+    """Check f(x, x): an array that is passed as two arguments gets the sum of both gradients."""
     arrays = trial.arrays
     for i in range(len(arrays)):
         for j in range(i + 1, len(arrays)):
@@ -123,41 +124,33 @@ def _same_array(trial: Trial) -> None:
                 continue
             apart, shared = list(arrays), list(arrays)
             apart[j], shared[j] = arrays[i].copy(), arrays[i]
-            if trial.value(apart).shape != trial.up.shape:
+            if trial.function.value(apart).shape != trial.up.shape:
                 continue
-            expected, found = trial.gradients(apart), trial.gradients(shared)
-            if trial.subject.same_array_adds:
+            expected, ours = trial.gradients(apart), trial.gradients(shared)
+            if trial.function.adds_shared:
                 total = expected[i] + expected[j]
                 expected[i] = expected[j] = total
-            elif np.shares_memory(found[i], found[j]):
+            elif np.shares_memory(ours[i], ours[j]):
                 raise trial.error(
                     "same array", f"the gradients of arguments {i} and {j} share memory", i
                 )
             what = f"is wrong where arguments {i} and {j} are the same array"
-            _expect(trial, found, expected, "same array", what)
+            _expect(trial, ours, expected, "same array", what)
 
 
 def _layouts(trial: Trial, gradients: Sequence[Array]) -> None:
+    def check(name: str, expected: Sequence[Array], **changed: Any) -> None:
+        """Compare the gradients for inputs or an upstream in another memory layout."""
+        ours = trial.gradients(**changed, what=f"with {name} the gradient")
+        _expect(trial, ours, expected, "layout", f"differs: {name}")
+
     for name, change in LAYOUTS.items():
-        inputs = [change(x) for x in trial.arrays]
-        what = f"with {name} inputs the gradient"
-        _expect(
-            trial,
-            trial.gradients(inputs, what=what),
-            gradients,
-            "layout",
-            f"differs: {name} inputs",
-        )
-        found = trial.gradients(up=change(trial.up), what=f"with a {name} upstream the gradient")
-        _expect(trial, found, gradients, "layout", f"differs: {name} upstream")
+        check(f"{name} inputs", gradients, arrays=[change(x) for x in trial.arrays])
+        check(f"{name} upstream", gradients, up=change(trial.up))
     one = np.broadcast_to(np.float64(0.75), trial.up.shape)
-    expected = trial.gradients(up=one.copy())
-    found = trial.gradients(up=one, what="with an upstream of stride 0 the gradient")
-    _expect(trial, found, expected, "layout", "differs: upstream of stride 0")
+    check("upstream of stride 0", trial.gradients(up=one.copy()), up=one)
     flat = [np.broadcast_to(x.reshape(-1)[0] if x.size else 0.0, x.shape) for x in trial.arrays]
-    expected = trial.gradients([x.copy() for x in flat])
-    found = trial.gradients(flat, what="with inputs of stride 0 the gradient")
-    _expect(trial, found, expected, "layout", "differs: inputs of stride 0")
+    check("inputs of stride 0", trial.gradients([x.copy() for x in flat]), arrays=flat)
 
 
 def _read_only(x: Array) -> Array:
@@ -166,8 +159,8 @@ def _read_only(x: Array) -> Array:
     return copy
 
 
-def _backwards(x: Array) -> Array:
-    """The same numbers, in memory from last to first and with a gap after each."""
+def _reversed(x: Array) -> Array:
+    """A copy in reversed order of memory, with a gap after each number."""
     room = np.zeros(tuple(2 * n for n in x.shape), x.dtype)
     every_other: Any = (..., *(slice(None, None, -2),) * x.ndim)
     view: Array = room[every_other]
@@ -178,47 +171,51 @@ def _backwards(x: Array) -> Array:
 LAYOUTS: dict[str, Callable[[Array], Array]] = {
     "read-only": _read_only,
     "F-order": lambda x: np.array(x, order="F"),
-    "reversed": _backwards,
+    "reversed": _reversed,
 }
 
 
-def single_precision(trial: Trial) -> None:
-    """The float32 run against the float64 gradient; differences in float32 would show nothing."""
+def check_single_precision(trial: Trial) -> None:
+    """Compare the float32 gradient with the float64 gradient at the same point."""
     single = [x.astype(np.float32) for x in trial.arrays]
     up = trial.up.astype(np.float32)
-    value = trial.value(single)
+    value = trial.function.value(single)
     if value.dtype.kind == "f" and value.dtype != np.float32:
         raise trial.error("float32", f"inputs of float32 give an output of {value.dtype}")
-    found = trial.gradients(single, up)
+    ours = trial.gradients(single, up)
     double = [x.astype(np.float64) for x in single]
     exact = trial.gradients(double, up.astype(np.float64))
-    # How far the gradient itself moves when the inputs move by what float32 rounds away.
+    # The change of the gradient where the inputs change by a rounding error of float32.
     near = trial.gradients([x * (1 + 2.0**-23) for x in double], up.astype(np.float64))
-    for which, (g, right, moved) in enumerate(zip(found, exact, near, strict=True)):
+    for which, (g, right, moved) in enumerate(zip(ours, exact, near, strict=True)):
         if g.dtype != np.float32:
             raise trial.error("float32", f"an input of float32 has a gradient of {g.dtype}", which)
         finite = np.isfinite(right) & np.isfinite(moved)
-        size = 1.0 + float(np.max(np.abs(right[finite]), initial=0.0))
-        move = float(np.max(np.abs((moved - right)[finite]), initial=0.0))
-        off = float(np.max(np.abs((g - right)[finite]), initial=0.0))
-        if not off <= FLOAT32 * size + 16 * move:
+        size = 1.0 + _largest(right[finite])
+        error = _largest((g - right)[finite])
+        if not error <= FLOAT32 * size + 16 * _largest((moved - right)[finite]):
             raise trial.error(
                 "float32",
-                f"in float32 the gradient is {off:.1e} off, where its largest entry is {size:.3g}",
+                f"in float32 the gradient is {error:.1e} off, "
+                f"where its largest entry is {size:.3g}",
                 which,
             )
 
 
+def _largest(x: Array) -> float:
+    return float(np.max(np.abs(x), initial=0.0))
+
+
 def _expect(
-    trial: Trial, found: Sequence[Array], expected: Sequence[Array], kind: str, what: str
+    trial: Trial, ours: Sequence[Array], expected: Sequence[Array], kind: str, what: str
 ) -> None:
-    for which, (g, right) in enumerate(zip(found, expected, strict=True)):
+    for which, (g, right) in enumerate(zip(ours, expected, strict=True)):
         if not _same(g, right, SAME):
             raise trial.error(kind, f"the gradient {what}", which)
 
 
 def _same(a: Array, b: Array, tolerance: float) -> bool:
-    """Equal up to a part of the largest finite entry, nan and infinities in the same places."""
+    """Equal up to `tolerance` times the largest finite entry; nan and infinities must agree."""
     if a.shape != b.shape:
         return False
     if not tolerance:
@@ -226,5 +223,5 @@ def _same(a: Array, b: Array, tolerance: float) -> bool:
     finite = np.isfinite(b)
     if not np.array_equal(np.where(finite, 0.0, a), np.where(finite, 0.0, b), equal_nan=True):
         return False
-    size = float(np.max(np.abs(b[finite]), initial=0.0))
-    return bool(np.all(np.abs(a[finite] - b[finite]) <= tolerance * (size + 1e-3)))
+    limit = tolerance * (_largest(b[finite]) + 1e-3)
+    return bool(np.all(np.abs(a[finite] - b[finite]) <= limit))

@@ -1,9 +1,9 @@
-"""What a check finds: a report when all is well, an error that explains when it is not."""
+"""The result of a check: a report where all gradients are right, else an error that explains."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,13 @@ import numpy as np
 from tinygrad_tf.errors import FailedError
 from tinygrad_tf.types import Array
 
-SHOWN = 5  # of the entries that differ
-PRINTED = 64  # entries of an array in the line that reproduces a failure
+SHOWN = 5  # differing entries in the text of an error
+PRINTED = 64  # entries of an array at most in the line that reproduces a failure
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One entry of a gradient, as computed and as measured."""
+class GradientEntry:
+    """An entry of a gradient, as computed (analytic) and as measured (numeric)."""
 
     name: str
     index: tuple[int, ...]
@@ -26,12 +26,12 @@ class Entry:
 
     @property
     def absolute(self) -> float:
-        """The distance of the two."""
+        """|analytic - numeric|."""
         return abs(self.analytic - self.numeric)
 
     @property
     def relative(self) -> float:
-        """The distance over the measured size."""
+        """|analytic - numeric| / |numeric|, infinite where numeric is 0."""
         return self.absolute / abs(self.numeric) if self.numeric else np.inf
 
     def __str__(self) -> str:
@@ -43,12 +43,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Report:
-    """What was checked where nothing is wrong.
+    """The result of a check that found nothing wrong.
 
-    entries: how many were compared and decided; worst: the largest |analytic - numeric| over
+    entries: the number of entries compared and decided; worst: the largest |analytic - numeric| /
     max(1, |numeric|); worst_second: the same of the gradient's gradient, None where it was not
     checked; ill_conditioned: entries that no step of differences decides, each with its reason;
-    kinks: entries where the function is not differentiable, skipped; method: the one that was used.
+    kinks: skipped entries where the function is not differentiable; method: the one in use.
     """
 
     function: str
@@ -58,15 +58,15 @@ class Report:
     worst_second: float | None = None
     ill_conditioned: tuple[str, ...] = ()
     kinks: tuple[str, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     @property
     def decided(self) -> bool:
-        """Whether anything was compared, or there was nothing to compare."""
+        """True where an entry was compared, or where there was nothing to compare."""
         return self.entries > 0 or not (self.ill_conditioned or self.kinks)
 
     def joined(self, other: Report) -> Report:
-        """Both findings in one report."""
+        """Both reports as one, under the name of this one."""
         seconds = [w for w in (self.worst_second, other.worst_second) if w is not None]
         return replace(
             self,
@@ -78,7 +78,7 @@ class Report:
             notes=self.notes + other.notes,
         )
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         second = "" if self.worst_second is None else f", of second order {self.worst_second:.1e}"
         noun = "entry" if self.entries == 1 else "entries"
         head = (
@@ -96,9 +96,9 @@ class GradcheckError(FailedError):
 
     kind: "value" (differs from differences), "kink" (not differentiable here), "raised", "count",
     "shape", "dtype", "mutation", "repeatability", "memory", "state", "zero upstream", "linearity",
-    "same array", "layout" or "float32". function, argument (its number among the arrays, or None),
-    entries (the worst first), pattern (what the difference looks like), inputs, up (what it was
-    found with), reproduce (a line to type).
+    "same array", "layout" or "float32". function: its name; argument: its number among the arrays,
+    or None; entries: those that differ, the worst first; pattern: the diagnosis; inputs, up: the
+    arrays at which it was found; reproduce: the call that raises the error again.
     """
 
     def __init__(
@@ -107,24 +107,15 @@ class GradcheckError(FailedError):
         kind: str,
         function: str = "",
         argument: int | None = None,
-        entries: Sequence[Entry] = (),
+        entries: Sequence[GradientEntry] = (),
         pattern: str = "",
         inputs: Sequence[Any] = (),
         up: Array | None = None,
         reproduce: str = "",
     ) -> None:
         super().__init__(headline, f"reproduce: {reproduce}" if reproduce else "")
-        self.args = (
-            headline,
-            kind,
-            function,
-            argument,
-            entries,
-            pattern,
-            inputs,
-            up,
-            reproduce,
-        )  # an exception is copied and pickled by its args
+        # An exception is copied and pickled by its args.
+        self.args = headline, kind, function, argument, entries, pattern, inputs, up, reproduce
         self.kind, self.function, self.argument = kind, function, argument
         self.entries, self.pattern = tuple(entries), pattern
         self.inputs, self.up, self.reproduce = tuple(inputs), up, reproduce
@@ -143,7 +134,7 @@ class GradcheckError(FailedError):
 
 
 def place(name: str, index: tuple[int, ...]) -> str:
-    """x[0, 1], or x alone where it is a single number."""
+    """An entry as text: x[0, 1], or x alone for a single number."""
     return f"{name}[{', '.join(map(str, index))}]" if index else name
 
 
@@ -152,7 +143,7 @@ def _digits(number: float) -> str:
 
 
 def literal(x: Any) -> str:
-    """Python that makes this argument again; arrays too long to print say so."""
+    """The Python expression of an argument; a note in its place where an array is too long."""
     if not isinstance(x, np.ndarray):
         return repr(x)
     if x.size > PRINTED:

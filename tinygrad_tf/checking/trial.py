@@ -1,4 +1,4 @@
-"""One trial: a function, the point and the upstream gradient it is checked with."""
+"""A trial: a function, a point, an upstream gradient, and how the gradients are checked there."""
 
 from __future__ import annotations
 
@@ -8,19 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_tf.checking.report import Entry, GradcheckError, literal
-from tinygrad_tf.checking.subjects import Subject, _nothing
+from tinygrad_tf.checking.functions import Function, _nothing
+from tinygrad_tf.checking.report import GradcheckError, GradientEntry, literal
 from tinygrad_tf.types import Array
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What is checked, where, and how; `given` are all arguments, for the line to reproduce."""
+    """A function, the point `arrays`, the upstream gradient `up`, and the options of `gradcheck`.
 
-    subject: Subject
+    `centre` is the value of the function at the point; `arguments` are all arguments, arrays or
+    not, for the line that reproduces a failure.
+    """
+
+    function: Function
     arrays: list[Array]
     up: Array
-    given: tuple[Any, ...]
+    centre: Array
+    arguments: tuple[Any, ...]
     method: str
     eps: float
     atol: float
@@ -29,10 +34,6 @@ class Trial:
     seed: int
     order: int = 1
 
-    def value(self, arrays: Sequence[Array] | None = None) -> Array:
-        """f at the point of the trial or at another."""
-        return self.subject.value(self.arrays if arrays is None else arrays)
-
     def gradients(
         self,
         arrays: Sequence[Array] | None = None,
@@ -40,11 +41,14 @@ class Trial:
         between: Callable[[], Any] = _nothing,
         what: str = "",
     ) -> list[Array]:
-        """The gradients as the author computes them; what they raise becomes a finding."""
+        """The gradients as the author computes them; an exception becomes a GradcheckError.
+
+        what: names the gradient in that error, where the layout of the inputs is under test.
+        """
         arrays = self.arrays if arrays is None else arrays
         up = self.up if up is None else up
         try:
-            return self.subject.gradients(arrays, up, between)
+            return self.function.gradients(arrays, up, between)
         except Exception as fault:
             kind = "layout" if what else "raised"
             raise self.error(
@@ -56,31 +60,27 @@ class Trial:
         kind: str,
         finding: str,
         which: int | None = None,
-        entries: Sequence[Entry] = (),
+        entries: Sequence[GradientEntry] = (),
         pattern: str = "",
     ) -> GradcheckError:
-        """The error that tells a finding about the function, or about one of its arguments."""
-        where = self.subject.name
+        """An error about the function, or about its argument `which`."""
+        name = self.function.name
+        where = name
         if which is not None:
             x = self.arrays[which]
-            where += f", argument {which} ({self.subject.names[which]}, shape {x.shape}, {x.dtype})"
+            where += (
+                f", argument {which} ({self.function.names[which]}, shape {x.shape}, {x.dtype})"
+            )
+        headline, inputs = f"{where}: {finding}", tuple(self.arrays)
         return GradcheckError(
-            f"{where}: {finding}",
-            kind,
-            self.subject.name,
-            which,
-            entries,
-            pattern,
-            tuple(self.arrays),
-            self.up,
-            self.reproduce(),
+            headline, kind, name, which, entries, pattern, inputs, self.up, self.reproduce()
         )
 
     def reproduce(self) -> str:
-        """The call that shows the finding again."""
-        name = self.subject.name.split(",")[0]
-        arguments = [name if name.isidentifier() else "f", *(literal(x) for x in self.given)]
-        # Of the second order, up is the last of the arrays.
+        """The call of `gradcheck` that raises the error again."""
+        name = self.function.name.split(",")[0]
+        arguments = [name if name.isidentifier() else "f", *(literal(x) for x in self.arguments)]
+        # In a trial of second order, up is the last of the arrays.
         arguments.append(f"up={literal(self.arrays[-1] if self.order == 2 else self.up)}")
         if self.order == 2:
             arguments.append("order=2")
@@ -89,11 +89,11 @@ class Trial:
         return f"gradcheck({', '.join(arguments)})"
 
     def at(self, **changes: Any) -> Trial:
-        """The same trial with some of it changed."""
+        """The same trial with these fields changed."""
         return replace(self, **changes)
 
 
 def eighths(seed: int, shape: tuple[int, ...]) -> Array:
-    """Random signed numbers, never 0, that float32 holds exactly and people read easily."""
+    """Random signed multiples of 1/8, never 0: exact in float32 and easy to read."""
     rng = np.random.default_rng(seed)
     return np.asarray(rng.choice([-1.0, 1.0], shape) * rng.integers(1, 17, shape) / 8.0)

@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_tf.engine import rules
-from tinygrad_tf.engine.graph import Fused
+from tinygrad_tf.engine.graph import Fused, Gradients, mode
+from tinygrad_tf.engine.linalg import matmul
+from tinygrad_tf.engine.reductions import softmax
+from tinygrad_tf.engine.table import as_array, as_tensor, public, record
+from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.types import Array
-
-Gradients = tuple[Any, ...]
 
 
 def split_heads(x: Any, n_head: int) -> Any:
@@ -99,7 +100,7 @@ def _attend_backward(
 
 
 # --- queries, keys and values apart: (B, T, H*d_k), (B, S, H*d_k), (B, S, H*d_v) ---
-def _attention(
+def _attention_forward(
     q: Array,
     k: Array,
     v: Array,
@@ -142,7 +143,7 @@ def plain_scores(
 ) -> Any:
     """Scaled and masked scores, (B, H, T, S), in plain operations that can be recorded."""
     q, k = split_heads(q, n_head), split_heads(k, n_head)
-    scores = rules.matmul(q, np.swapaxes(k, -1, -2)) * (1.0 / math.sqrt(q.shape[-1]))
+    scores = matmul(q, np.swapaxes(k, -1, -2)) * (1.0 / math.sqrt(q.shape[-1]))
     if causal:
         scores = scores + causal_mask(q.shape[-2], k.shape[-2])
     if mask is not None:
@@ -161,13 +162,50 @@ def _attention_composite(
     drop: Array | None,
 ) -> Any:
     scores = plain_scores(q, k, n_head=n_head, causal=causal, mask=mask)
-    weights = rules.softmax(scores, axis=-1)
+    weights = softmax(scores, axis=-1)
     if drop is not None:
         weights = weights * drop
-    return merge_heads(rules.matmul(weights, split_heads(v, n_head)))
+    return merge_heads(matmul(weights, split_heads(v, n_head)))
 
 
-attention = Fused("attention", _attention, _attention_backward, _attention_composite)
+_attention = Fused("attention", _attention_forward, _attention_backward, _attention_composite)
+
+
+@public(_attention)
+def attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    n_head: int = 1,
+    *,
+    causal: bool = False,
+    mask: Any = None,
+    drop: Any = None,
+) -> Tensor:
+    """softmax(Q Kᵀ / √d_k + mask) V in each of `n_head` heads (Vaswani et al. 2017, eq. 1).
+
+    query (B, T, H·d_k), key (B, S, H·d_k), value (B, S, H·d_v) -> context (B, T, H·d_v).
+    mask: broadcastable to (B, H, T, S); boolean (True is kept) or additive. A query whose keys
+    are all masked receives 0. drop: a dropout mask for the weights, of shape (B, H, T, S).
+    Raises ValueError for shapes that do not go together.
+    """
+    query, key, value = as_tensor(query), as_tensor(key), as_tensor(value)
+    _require_heads(n_head, query=query, key=key, value=value)
+    if key.shape[:2] != value.shape[:2] or query.shape[::2] != key.shape[::2]:
+        raise ValueError(
+            f"query {query.shape}, key {key.shape} and value {value.shape} do not go together: "
+            f"give (B, T, H*d_k), (B, S, H*d_k) and (B, S, H*d_v)"
+        )
+    return record(
+        _attention,
+        query,
+        key,
+        value,
+        n_head=n_head,
+        causal=causal,
+        mask=additive_mask(mask),
+        drop=drop,
+    )
 
 
 # --- packed self-attention: (B, T, 3C), the columns being Q, K and V ---
@@ -176,10 +214,10 @@ def _thirds(qkv: Any) -> tuple[Any, Any, Any]:
     return qkv[..., :width], qkv[..., width : 2 * width], qkv[..., 2 * width :]
 
 
-def _self_attention(
+def _self_attention_forward(
     qkv: Array, *, n_head: int, causal: bool, mask: Array | None, drop: Array | None
 ) -> tuple[Array, Gradients]:
-    return _attention(*_thirds(qkv), n_head=n_head, causal=causal, mask=mask, drop=drop)
+    return _attention_forward(*_thirds(qkv), n_head=n_head, causal=causal, mask=mask, drop=drop)
 
 
 def _self_attention_backward(
@@ -211,6 +249,55 @@ def _self_attention_composite(
     return _attention_composite(*_thirds(qkv), n_head=n_head, causal=causal, mask=mask, drop=drop)
 
 
-self_attention = Fused(
-    "self_attention", _self_attention, _self_attention_backward, _self_attention_composite
+_self_attention = Fused(
+    "self_attention",
+    _self_attention_forward,
+    _self_attention_backward,
+    _self_attention_composite,
 )
+
+
+@public(_self_attention)
+def self_attention(
+    qkv: Any, n_head: int, *, causal: bool = False, mask: Any = None, drop: Any = None
+) -> Tensor:
+    """`attention` of a sequence to itself; Q, K and V are the thirds of qkv (B, T, 3C)."""
+    qkv = as_tensor(qkv)
+    _require_heads(3 * n_head, qkv=qkv)
+    return record(
+        _self_attention,
+        qkv,
+        n_head=n_head,
+        causal=causal,
+        mask=additive_mask(mask),
+        drop=drop,
+    )
+
+
+# --- arguments ---
+@public()
+def additive_mask(mask: Any) -> Any:
+    """A boolean mask (True is kept) as 0 and -inf; an additive one as it is.
+
+    Raises TypeError for a mask that carries a gradient, which it would not receive, and for one
+    of whole numbers, of which nobody could say whether it is to be added.
+    """
+    if mask is None:
+        return None
+    if isinstance(mask, Tensor) and mask.requires_grad and mode.recording:
+        raise TypeError("a mask receives no gradient here; write mask.detach()")
+    array = as_array(mask)
+    if array.dtype == np.bool_:
+        return np.where(array, np.float32(0.0), np.float32(-np.inf))
+    if array.dtype.kind != "f":
+        raise TypeError(f"a mask of {array.dtype}; give booleans (True is kept) or floats to add")
+    return array
+
+
+def _require_heads(parts: int, **arrays: Tensor) -> None:
+    for name, x in arrays.items():
+        if x.ndim != 3 or parts < 1 or x.shape[-1] % parts:
+            raise ValueError(
+                f"{name} has shape {x.shape}; its axes are batch, time and channels, and the "
+                f"channels are divided into {parts} parts"
+            )

@@ -1,8 +1,7 @@
-"""The walk back from a result: every node's rule in turn, and the sums where gradients meet.
+"""The backward pass: from a result, run the rules of every node in turn and add up gradients.
 
-Nothing here knows what the numbers are. The walk runs on NumPy arrays; handed Tensors by
-`lift`, the very same rules are recorded in their turn, and that is all that derivatives of
-derivatives take.
+The pass runs on NumPy arrays. With `lift` the same rules run on Tensors and are recorded in their
+turn: derivatives of derivatives need nothing else.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_tf.engine import mutation
-from tinygrad_tf.engine.graph import Fused, Node, mode, switched
+from tinygrad_tf.engine.graph import Fused, Node, Recorded, mode, switched
 from tinygrad_tf.types import Array
 
 Lift = Callable[[Any, "Node | None"], Any]
@@ -33,26 +32,26 @@ def walk_back(
     wanted: frozenset[Node] = frozenset(),
     stop: frozenset[Node] = frozenset(),
 ) -> dict[Node, Any]:
-    """Gradients of the root at every leaf and wanted node, by one walk in reverse order.
+    """Return the gradients of the root for every leaf and every wanted node.
 
-    Nodes are numbered as they are made, so the highest number first is an order in which every
-    node is reached after all who used it: no recursion, whatever the depth. With `lift` the
-    rules run on Tensors. Unless `retain`, what a node kept is freed as it is passed.
-    Nodes in `stop` are not walked past.
+    Nodes are numbered as they are made, so in descending order every node comes after all nodes
+    that use it: no recursion, whatever the depth. With `lift` the rules run on Tensors. Unless
+    `retain`, the arrays that a node kept are freed once they are used. The pass does not go
+    beyond nodes in `stop`. Raises RuntimeError for a graph that was freed before.
     """
     arrived: dict[Node, Any] = {root: upstream}
     owned: set[Node] = set()
-    found: dict[Node, Any] = {}
+    gradients: dict[Node, Any] = {}
     anomaly = mode.anomaly
     heap = [(-root.seq, root)]
     while heap:
         node = heapq.heappop(heap)[1]
         gradient = arrived.pop(node)
         if node.keeps_grad or node in wanted:
-            # Whoever receives it may write to it, so it must not be anybody else's memory.
+            # The caller may write to it, so it must share memory with nothing else.
             if lift is None and node not in owned:
                 gradient = np.array(gradient)
-            found[node] = gradient
+            gradients[node] = gradient
         owned.discard(node)
         if node.op is None or node in stop:
             continue
@@ -83,17 +82,17 @@ def walk_back(
                 arrived[parent] = total
         if not retain:
             node.free()
-    return found
+    return gradients
 
 
 def _shares(node: Node, gradient: Any, lift: Lift | None) -> Sequence[Any]:
-    """The gradient of each input of the node, None for those that need none."""
+    """Return the gradient of each input of the node, None for those that need none."""
     op, parents, inputs = node.op, node.parents, node.inputs
     assert op is not None and parents is not None and inputs is not None
     if node.stamps is not None:
         mutation.require_unchanged(node)
     if lift is not None and mode.anomaly:
-        # What goes wrong within a rule is told as the fault of the operation that it belongs to.
+        # A fault within a rule is reported as the fault of the operation that it belongs to.
         with switched("anomaly", False):
             return _shares(node, gradient, lift)
     if lift is None:
@@ -119,20 +118,20 @@ def _shares(node: Node, gradient: Any, lift: Lift | None) -> Sequence[Any]:
 def _composite_shares(
     op: Fused, inputs: tuple[Any, ...], node: Node, gradient: Any, lift: Lift
 ) -> list[Any]:
-    """Differentiate the plain form of a fused op, from its output just to its inputs."""
+    """Differentiate the composite of a fused op, from its output to its inputs only."""
     assert node.parents is not None
-    doors = [
+    copies = [
         x if parent is None else x * 1.0 for x, parent in zip(inputs, node.parents, strict=True)
     ]
-    ends = [None if p is None else x.node for x, p in zip(doors, node.parents, strict=True)]
+    ends = [None if p is None else x.node for x, p in zip(copies, node.parents, strict=True)]
     border = frozenset(end for end in ends if end is not None)
-    output = op.composite(*doors, **node.params)
-    found = walk_back(output.node, gradient, lift=lift, retain=True, wanted=border, stop=border)
-    return [None if end is None else found.get(end) for end in ends]
+    output = op.composite(*copies, **node.params)
+    gradients = walk_back(output.node, gradient, lift=lift, retain=True, wanted=border, stop=border)
+    return [None if end is None else gradients.get(end) for end in ends]
 
 
 def _is_fresh(result: Any, gradient: Any, node: Node, shares: Sequence[Any]) -> bool:
-    """Whether a rule made this array itself, so that nobody else can see it written to."""
+    """Say whether a rule made this array itself, so that writing to it changes nothing else."""
     if result.base is not None or result is gradient or result is node.output:
         return False
     times = 0
@@ -145,7 +144,7 @@ def _is_fresh(result: Any, gradient: Any, node: Node, shares: Sequence[Any]) -> 
 
 
 def _fit(gradient: Any, parent: Node, name: str) -> Any:
-    """The one place where a gradient takes the shape and dtype of what it belongs to."""
+    """Give a gradient the shape and dtype of the value that it belongs to: the only such place."""
     if isinstance(gradient, np.generic):
         gradient = np.asarray(gradient)
     if gradient.shape != parent.shape:
@@ -183,3 +182,29 @@ def column_sum(rows: Array) -> Array:
         return np.asarray(np.add.reduce(rows, axis=0))
     blocks = np.add.reduceat(rows, np.arange(0, rows.shape[0], TALL // 4), axis=0)
     return column_sum(blocks)
+
+
+def start_of(result: Any, upstream: Any) -> tuple[Node, Array]:
+    """Return the node of a Tensor, and the upstream gradient as an array of its shape and dtype.
+
+    Raises ValueError for a missing or misshapen upstream, RuntimeError where nothing was recorded.
+    """
+    if not isinstance(result, Recorded):
+        raise TypeError(f"gradients are taken of a Tensor, not of {type(result).__name__}")
+    if result.node is None:
+        raise RuntimeError(
+            "nothing was recorded for this Tensor; "
+            "make its inputs with requires_grad=True, outside no_grad()"
+        )
+    shape, dtype = result.node.shape, result.node.dtype
+    if upstream is None:
+        if math.prod(shape) != 1:
+            raise ValueError(
+                f"a gradient starts from one number, but this Tensor has shape {shape}; "
+                f"take .sum() or .mean() first, or give upstream"
+            )
+        return result.node, np.ones(shape, dtype)
+    array = np.asarray(upstream.data if isinstance(upstream, Recorded) else upstream)
+    if array.shape != shape:
+        raise ValueError(f"upstream has shape {array.shape}, but this Tensor has shape {shape}")
+    return result.node, array.astype(dtype, copy=False)

@@ -1,4 +1,4 @@
-"""The graph: what an operation is, what a node keeps, and whether anything is recorded."""
+"""The graph: operations, the nodes that they add, and the modes of recording."""
 
 from __future__ import annotations
 
@@ -15,36 +15,44 @@ import numpy as np
 from tinygrad_tf.types import Array
 
 Rule = Callable[..., Any]
+Gradients = tuple[Any, ...]
 Kept = tuple[bool, tuple[bool, ...]]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Recorded:
-    """What Tensor is to this file: a value on which an op is recorded instead of just run."""
+    """The base class of Tensor: a value on which an op is recorded instead of only run."""
 
     __slots__ = ()
 
+    node: Node | None
+    data: Any
+
     @staticmethod
     def record(op: Op | Fused, *inputs: Any, **params: Any) -> Any:
-        """Run the op and put a node for its output into the graph."""
+        """Run the op and add a node for its output to the graph."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
 class Op:
-    """A primitive of the table: a forward in NumPy and one derivative rule per input.
+    """A primitive operation: a forward pass in NumPy and one derivative rule per input.
 
     A rule takes (g, y, *inputs, **params): the upstream gradient, the output and the inputs,
     and returns the gradient of its input, which may still have the broadcast shape. An argument
     whose name begins with an underscore is not used by the rule: if no rule of the op uses it,
     it is not kept in memory, and the rules receive None. A variadic op has one rule for all its
-    inputs, which is told `which` input it is asked about.
+    inputs, which also receives the number of the input, `which`.
+
+    domain: the numbers at which the op is differentiable: "all", "positive", "inside one" (less
+    than 1 in size) or "fractions" (no whole numbers).
     """
 
     name: str
     forward: Callable[..., Any]
     rules: tuple[Rule | None, ...]
     variadic: bool = False
+    domain: str = "all"
     _used: tuple[tuple[bool, ...], ...] = field(init=False, repr=False)
     _kept: dict[tuple[bool, ...], Kept] = field(init=False, repr=False)
 
@@ -56,12 +64,12 @@ class Op:
         object.__setattr__(self, "_kept", {})
 
     def kept(self, wanted: tuple[bool, ...]) -> Kept:
-        """Is the output used by the rules of the `wanted` inputs, and is each input?"""
-        found = self._kept.get(wanted)
-        if found is None:
+        """Return whether rules of the `wanted` inputs use the output, and each of the inputs."""
+        kept = self._kept.get(wanted)
+        if kept is None:
             if self.variadic:
                 output, inputs = self._used[0]
-                found = (output, (inputs,) * len(wanted))
+                kept = (output, (inputs,) * len(wanted))
             elif len(wanted) != len(self.rules):
                 raise TypeError(
                     f"{self.name} has {len(self.rules)} rules, one per input, "
@@ -69,20 +77,20 @@ class Op:
                 )
             else:
                 flags = [used for used, is_in in zip(self._used, wanted, strict=True) if is_in]
-                output, *given = (any(column) for column in zip(*flags, strict=True))
-                found = (output, tuple(given))
-            self._kept[wanted] = found
-        return found
+                output, *each = (any(column) for column in zip(*flags, strict=True))
+                kept = (output, tuple(each))
+            self._kept[wanted] = kept
+        return kept
 
     def __call__(self, *inputs: Any, **params: Any) -> Any:
-        """Run on arrays; on Tensors, run and record."""
+        """Run the op on arrays; on Tensors, run and record it."""
         for x in inputs:
             if isinstance(x, Recorded):
                 return x.record(self, *inputs, **params)
         return self.forward(*inputs, **params)
 
     def rule_for(self, which: int) -> Rule | None:
-        """The derivative rule of one input."""
+        """Return the derivative rule of one input."""
         if self.variadic and self.rules[0] is not None:
             return partial(self.rules[0], which=which)
         return self.rules[which]
@@ -90,12 +98,12 @@ class Op:
 
 @dataclass(frozen=True, eq=False)
 class Fused:
-    """A hot op whose derivative was worked out by hand for all inputs at once.
+    """A frequent operation whose derivative was worked out by hand for all inputs at once.
 
     `forward(*inputs, **params)` returns (y, extras); `backward(g, y, inputs, extras, needs,
-    **params)` returns one gradient per input, None where `needs` is false. `composite` says the
-    same in plain NumPy: it is the oracle in the tests, and it is what is differentiated when a
-    derivative is itself to be differentiated. `reads_inputs` is false where no derivative depends
+    **params)` returns one gradient per input, None where `needs` is false. `composite` defines the
+    same function by other ops: tests compare with it, and it is differentiated when a derivative
+    is itself differentiated. `reads_inputs` is false where no derivative depends
     on the values of the inputs.
     """
 
@@ -113,8 +121,8 @@ _sequence = itertools.count()
 class Node:
     """A value's place in the graph: the op that made it, its parents, what the rules need.
 
-    A leaf has no op. `grad` collects the gradient of leaves and of whoever asked to keep it.
-    `stamps` and `line` are what `guard` notes: how the inputs looked, and who called the op.
+    A leaf has no op. `grad` collects the gradient of leaves and of nodes with `keeps_grad`.
+    `stamps` (checksums of the inputs) and `line` (the caller) belong to `mutation.py`.
     """
 
     __slots__ = (
@@ -155,7 +163,7 @@ class Node:
         self.line = ""
 
     def free(self) -> None:
-        """Let go of what the rules needed; a freed node has no parents."""
+        """Free the arrays that the rules needed; a freed node has no parents."""
         self.parents = self.inputs = self.output = None
         self.extras = ()
 
@@ -170,7 +178,7 @@ mode = _Mode()
 
 
 class Context(Protocol):
-    """A context in which something is on or off, in this thread; also a decorator."""
+    """A context that switches a mode on or off, in this thread; also a decorator."""
 
     def __enter__(self) -> None: ...
 
@@ -180,7 +188,7 @@ class Context(Protocol):
 
 
 class switched:
-    """Within this context, in this thread, one of the modes is as asked; also a decorator."""
+    """Set one of the modes within this context, in this thread; also a decorator."""
 
     def __init__(self, name: str, on: bool) -> None:
         self._name, self._on = name, on
@@ -194,7 +202,7 @@ class switched:
         setattr(mode, self._name, self._before.pop())
 
     def __call__(self, function: F, /) -> F:
-        """The function, every call of it within a context of its own."""
+        """Return the function, each call of it within a context of its own."""
 
         @wraps(function)
         def within(*args: Any, **kwargs: Any) -> Any:
@@ -205,30 +213,30 @@ class switched:
 
 
 def no_grad() -> Context:
-    """Within this context, in this thread, nothing is recorded; also a decorator."""
+    """Record nothing within this context, in this thread; also a decorator."""
     return switched("recording", False)
 
 
 def enable_grad() -> Context:
-    """Within this context, in this thread, operations are recorded again."""
+    """Record operations again within this context, in this thread; also a decorator."""
     return switched("recording", True)
 
 
 def _used_arguments(op: Op, rule: Rule | None) -> tuple[bool, ...]:
-    """Of y and the inputs, which does the rule say by their names that it uses?"""
+    """Return for y and each input whether the rule uses it: no underscore begins its name."""
     count = 1 + (1 if op.variadic else len(op.rules))
     if rule is None:
         return (False,) * count
     kind = inspect.Parameter
     arguments = list(inspect.signature(rule).parameters.values())
-    by_place = [p for p in arguments if p.kind not in (kind.KEYWORD_ONLY, kind.VAR_KEYWORD)]
-    if by_place and by_place[-1].kind is kind.VAR_POSITIONAL:
-        by_place += [by_place[-1]] * (count + 1 - len(by_place))  # the rest, all alike
-    if len(by_place) < 1 + count:
+    positional = [p for p in arguments if p.kind not in (kind.KEYWORD_ONLY, kind.VAR_KEYWORD)]
+    if positional and positional[-1].kind is kind.VAR_POSITIONAL:
+        positional += [positional[-1]] * (count + 1 - len(positional))  # the rest, all alike
+    if len(positional) < 1 + count:
         inputs = ", ".join("x" if count == 2 else f"x{i}" for i in range(count - 1))
         raise TypeError(
-            f"a rule of {op.name} takes {len(by_place)} arguments, but is called with the upstream "
-            f"gradient, the output and the inputs; write lambda g, y, {inputs}: ..."
+            f"a rule of {op.name} takes {len(positional)} arguments, but is called with the "
+            f"upstream gradient, the output and the inputs; write lambda g, y, {inputs}: ..."
         )
-    # What comes after these by place are parameters.
-    return tuple(not p.name.startswith("_") for p in by_place[1 : 1 + count])
+    # Positional arguments after these are parameters.
+    return tuple(not p.name.startswith("_") for p in positional[1 : 1 + count])

@@ -27,7 +27,7 @@ class MutationError(RuntimeError):
     """An array was changed in place between being recorded and being needed for a gradient."""
 
 
-def unguarded() -> Context:
+def mutation_checks_off() -> Context:
     """Within this context, in this thread, recorded arrays are not stamped; also a decorator.
 
     For loops that are known to change no array between forward and backward: it saves one pass

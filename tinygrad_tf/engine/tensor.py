@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from tinygrad_tf.engine import mutation, rules
-from tinygrad_tf.engine.graph import Fused, Node, Op, mode
-from tinygrad_tf.engine.methods import Methods
+from tinygrad_tf.engine import mutation
+from tinygrad_tf.engine.backward import start_of, walk_back
+from tinygrad_tf.engine.graph import Fused, Node, Op, Recorded, mode
 from tinygrad_tf.types import Array
 
 
-class Tensor(Methods):
-    """A NumPy array that remembers how it was computed.
+class Tensor(Recorded):
+    """A NumPy array that records how it was computed.
 
-    data: anything NumPy makes an array of; its dtype is kept, and arithmetic keeps it too:
-    float32 stays float32, also beside Python and NumPy scalars. With `requires_grad`, gradients
-    with respect to it are collected in `.grad` by `backward()`. Raises TypeError where integers
-    are asked to carry a gradient.
+    data: anything that NumPy converts to an array; its dtype is kept, and arithmetic keeps it too:
+    float32 stays float32, also beside Python and NumPy scalars. With `requires_grad`, `backward()`
+    adds gradients with respect to it to `.grad`. Raises TypeError for integers that are to carry a
+    gradient.
     """
 
     __slots__ = ("__weakref__", "_array", "node")
@@ -44,7 +44,7 @@ class Tensor(Methods):
 
     @staticmethod
     def record(op: Op | Fused, *inputs: Any, **params: Any) -> Tensor:
-        """Run an op of the table and, where a gradient is called for, add a node to the graph."""
+        """Run an op and, where an input requires a gradient, add a node to the graph."""
         arrays = [x._array if isinstance(x, Tensor) else _constant(x) for x in inputs]
         if isinstance(op, Fused):
             result, extras = op.forward(*arrays, **params)
@@ -79,7 +79,55 @@ class Tensor(Methods):
             node.line = mutation.caller()
         return Tensor._of(result, node)
 
-    # --- what it is ---
+    # Operators and methods come from the table (table.py) and are declared here for type checkers.
+    __add__: ClassVar[Binary]
+    __radd__: ClassVar[Binary]
+    __sub__: ClassVar[Binary]
+    __rsub__: ClassVar[Binary]
+    __mul__: ClassVar[Binary]
+    __rmul__: ClassVar[Binary]
+    __truediv__: ClassVar[Binary]
+    __rtruediv__: ClassVar[Binary]
+    __pow__: ClassVar[Binary]
+    __rpow__: ClassVar[Binary]
+    __matmul__: ClassVar[Binary]
+    __rmatmul__: ClassVar[Binary]
+    __neg__: ClassVar[Unary]
+    __abs__: ClassVar[Unary]
+    __getitem__: ClassVar[Binary]
+    __array_ufunc__: ClassVar[Callable[..., Any]]
+    __array_function__: ClassVar[Callable[..., Any]]
+    exp: ClassVar[Unary]
+    log: ClassVar[Unary]
+    sqrt: ClassVar[Unary]
+    tanh: ClassVar[Unary]
+    sigmoid: ClassVar[Unary]
+    relu: ClassVar[Unary]
+    ravel: ClassVar[Unary]
+    sum: Reduction
+    mean: Reduction
+    prod: Reduction
+    min: Reduction
+    max: Reduction
+    argmin: Reduction
+    argmax: Reduction
+    var: Variance
+    std: Variance
+    cumsum: AlongAxis
+    cumprod: AlongAxis
+    softmax: AlongAxis
+    squeeze: AlongAxis
+    argsort: Sorting
+    clip: Clipping
+    take: ByIndex
+    repeat: ByIndex
+    dot: ClassVar[Binary]
+    astype: ClassVar[Binary]
+    swapaxes: ClassVar[Callable[[Tensor, int, int], Tensor]]
+    reshape: Callable[..., Tensor]
+    transpose: Callable[..., Tensor]
+
+    # --- properties of the array ---
     @property
     def data(self) -> Array:
         """The array itself, not a copy; that of a recorded result can only be read."""
@@ -163,8 +211,13 @@ class Tensor(Methods):
         """The only entry, as a Python number."""
         return self._array.item()
 
+    @property
+    def T(self) -> Tensor:
+        """The transpose: all axes in reverse order."""
+        return self.transpose()
+
     def detach(self) -> Tensor:
-        """The same numbers, cut off from the graph."""
+        """Return a Tensor of the same array that is not part of the graph."""
         return Tensor._of(self._array, None)
 
     def __repr__(self) -> str:
@@ -214,63 +267,13 @@ class Tensor(Methods):
         graph is freed as it is walked unless `retain_graph`. Raises ValueError for a missing or
         misshapen upstream, RuntimeError where nothing was recorded or the graph is freed.
         """
-        differentiate.backward(self, upstream, retain_graph)
+        root, start = start_of(self, upstream)
+        for node, gradient in walk_back(root, start, retain=retain_graph).items():
+            node.grad = gradient if node.grad is None else np.asarray(node.grad + gradient)
 
-    # --- NumPy's protocols ---
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return protocols.apply_ufunc(ufunc, method, inputs, kwargs)
-
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return protocols.apply_function(func, args, kwargs)
-
-    # --- operators ---
-    def __add__(self, other: Any) -> Tensor:
-        return Tensor.record(rules.add, self, other)
-
-    def __radd__(self, other: Any) -> Tensor:
-        return Tensor.record(rules.add, other, self)
-
-    def __sub__(self, other: Any) -> Tensor:
-        return Tensor.record(rules.subtract, self, other)
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return Tensor.record(rules.subtract, other, self)
-
-    def __mul__(self, other: Any) -> Tensor:
-        return Tensor.record(rules.multiply, self, other)
-
-    def __rmul__(self, other: Any) -> Tensor:
-        return Tensor.record(rules.multiply, other, self)
-
-    def __truediv__(self, other: Any) -> Tensor:
-        return Tensor.record(rules.divide, self, other)
-
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return Tensor.record(rules.divide, other, self)
-
-    def __pow__(self, other: Any) -> Tensor:
-        return ops.power(self, other)
-
-    def __rpow__(self, other: Any) -> Tensor:
-        return ops.power(other, self)
-
-    def __matmul__(self, other: Any) -> Tensor:
-        return ops.matmul(self, other)
-
-    def __rmatmul__(self, other: Any) -> Tensor:
-        return ops.matmul(other, self)
-
-    def __neg__(self) -> Tensor:
-        return Tensor.record(rules.negative, self)
-
+    # --- other operators ---
     def __pos__(self) -> Tensor:
         return self
-
-    def __abs__(self) -> Tensor:
-        return Tensor.record(rules.absolute, self)
-
-    def __getitem__(self, index: Any) -> Tensor:
-        return ops.getitem(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError(
@@ -317,13 +320,43 @@ class Tensor(Methods):
         return Tensor(~self._array)
 
 
+# --- signatures of methods ---
+Unary = Callable[[Tensor], Tensor]
+Binary = Callable[[Tensor, Any], Tensor]
+
+
+class Reduction(Protocol):
+    def __call__(self, axis: Any = None, keepdims: bool = False) -> Tensor: ...
+
+
+class Variance(Protocol):
+    def __call__(self, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor: ...
+
+
+class AlongAxis(Protocol):
+    def __call__(self, axis: Any = ...) -> Tensor: ...
+
+
+class Sorting(Protocol):
+    def __call__(self, axis: int | None = -1, descending: bool = False) -> Tensor: ...
+
+
+class Clipping(Protocol):
+    def __call__(self, min: Any = None, max: Any = None) -> Tensor: ...
+
+
+class ByIndex(Protocol):
+    def __call__(self, indices: Any, axis: int | None = None, /) -> Tensor: ...
+
+
+# --- dtypes ---
 def _is_wide_number(x: Any) -> bool:
-    """A float64 array or Tensor of shape ()."""
+    """Say whether x is a float64 array or Tensor of shape ()."""
     return isinstance(x, np.ndarray | Tensor) and x.ndim == 0 and x.dtype == np.float64
 
 
 def _is_widened(arrays: Sequence[Any]) -> bool:
-    """Whether nothing but single numbers made float64 of float32, which they must not."""
+    """Say whether float64 numbers of shape () alone widened float32 arrays, which is undone."""
     if len(arrays) == 1:
         return False
     kinds = {(x.dtype, x.ndim > 0) for x in arrays if isinstance(x, np.ndarray)}
@@ -332,7 +365,7 @@ def _is_widened(arrays: Sequence[Any]) -> bool:
 
 
 def _constant(x: Any) -> Any:
-    """An input that is no Tensor; scalars become Python's, which never widen a dtype."""
+    """Return an input that is no Tensor; scalars become Python's, which never widen a dtype."""
     if x is None or type(x) in (float, int, bool):
         return x
     if isinstance(x, np.generic) or (isinstance(x, np.ndarray) and x.ndim == 0):
@@ -341,7 +374,3 @@ def _constant(x: Any) -> Any:
     if array.dtype == object:
         raise TypeError(f"a Tensor cannot be combined with a {type(x).__name__}")
     return array
-
-
-# At the end, since these are built on Tensor, and its methods are their functions.
-from tinygrad_tf.engine import differentiate, ops, protocols  # noqa: E402

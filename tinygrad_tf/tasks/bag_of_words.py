@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tinygrad_tf.engine import ops
-from tinygrad_tf.engine.differentiate import grad
+from tinygrad_tf.engine.transforms import grad
 from tinygrad_tf.nn.module import Parameter
 from tinygrad_tf.train.optim import AdamW
 from tinygrad_tf.types import Array

@@ -21,10 +21,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tinygrad_tf.engine.differentiate import grad
 from tinygrad_tf.engine.graph import no_grad
-from tinygrad_tf.engine.mutation import unguarded
+from tinygrad_tf.engine.mutation import mutation_checks_off
 from tinygrad_tf.engine.tensor import Tensor
+from tinygrad_tf.engine.transforms import grad
 from tinygrad_tf.nn.layers import dropout_from
 from tinygrad_tf.nn.module import Module, Parameter
 from tinygrad_tf.train.batches import Examples
@@ -67,7 +67,7 @@ class Learner(Protocol):
         ...
 
 
-@unguarded()
+@mutation_checks_off()
 def loss_and_gradients(model: Learner, batch: Examples) -> tuple[float, Gradients]:
     """The mean loss of a batch per target, and its gradient for every parameter."""
     loss = model.loss(*batch.arguments)
@@ -90,7 +90,7 @@ class Compute:
         # Drawn whether or not there is dropout to use them: it must not change what follows.
         seeds = model.dropout_rng.integers(2**63, size=len(parts))
 
-        @unguarded()
+        @mutation_checks_off()
         @QUIETLY
         def one(i: int) -> tuple[float, Gradients]:
             share = parts[i].count / total

@@ -1,6 +1,8 @@
-"""The hot operations, each with a backward worked out by hand and its plain form beside it.
+"""The functions that layers are made of: linear, normalisation, embedding, dropout, cross-entropy.
 
-Shapes: B batch, T and S positions of queries and keys, C channels, H heads, V vocabulary.
+Each fused op has a backward pass worked out by hand and, beside it, the plain definition.
+
+Shapes: B batch, T positions, C channels, V vocabulary.
 """
 
 from __future__ import annotations
@@ -11,25 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_tf.engine import rules, shape_rules
 from tinygrad_tf.engine.backward import column_sum
-from tinygrad_tf.engine.erf import tanh_argument
-from tinygrad_tf.engine.graph import Fused
+from tinygrad_tf.engine.elementwise import multiply
+from tinygrad_tf.engine.graph import Fused, Gradients
+from tinygrad_tf.engine.linalg import matmul
+from tinygrad_tf.engine.reductions import log_softmax
+from tinygrad_tf.engine.table import as_array, as_real, as_tensor, public, record
+from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.types import Array
-
-Gradients = tuple[Any, ...]
-
-# Entries of a block that a chain of passes should find in the cache, not in memory.
-BLOCK = 1 << 15
 
 
 def _rows(x: Array) -> Array:
-    """(..., C) -> (rows, C), also where C is 0."""
+    """Reshape (..., C) to (rows, C), also where C is 0."""
     return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 # --- linear: y = x W + b, W stored [in, out] ---
-def _linear(x: Array, weight: Array, bias: Array | None) -> tuple[Array, tuple[()]]:
+def _linear_forward(x: Array, weight: Array, bias: Array | None) -> tuple[Array, tuple[()]]:
     y = _rows(x) @ weight
     if bias is not None:
         y += bias
@@ -49,15 +49,21 @@ def _linear_backward(
 
 
 def _linear_composite(x: Any, weight: Any, bias: Any) -> Any:
-    y = rules.matmul(x, weight)
+    y = matmul(x, weight)
     return y if bias is None else y + bias
 
 
-linear = Fused("linear", _linear, _linear_backward, _linear_composite)
+_linear = Fused("linear", _linear_forward, _linear_backward, _linear_composite)
+
+
+@public(_linear)
+def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
+    """x W + b: x (..., in), weight (in, out), bias (out,)."""
+    return record(_linear, x, weight, bias)
 
 
 # --- layer normalisation over the last axis (Ba et al. 2016), biased variance ---
-def _layer_norm(
+def _layer_norm_forward(
     x: Array, weight: Array | None, bias: Array | None, *, eps: float
 ) -> tuple[Array, Gradients]:
     width = x.shape[-1]
@@ -111,11 +117,25 @@ def _layer_norm_composite(x: Any, weight: Any, bias: Any, *, eps: float) -> Any:
     return y if bias is None else y + bias
 
 
-layer_norm = Fused("layer_norm", _layer_norm, _layer_norm_backward, _layer_norm_composite)
+_layer_norm = Fused("layer_norm", _layer_norm_forward, _layer_norm_backward, _layer_norm_composite)
+
+
+@public(_layer_norm)
+def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+    """Mean 0 and variance 1 over the last axis, then gain and bias (Ba et al. 2016)."""
+    return record(_layer_norm, _normalised(x, "layer_norm"), weight, bias, eps=eps)
+
+
+def _normalised(x: Any, name: str) -> Tensor:
+    """Return x as a Tensor; raises ValueError where it has no last axis, or an empty one."""
+    rows = as_real(x)
+    if not rows.ndim or not rows.shape[-1]:
+        raise ValueError(f"{name} of an array of shape {rows.shape}: its last axis has no entries")
+    return rows
 
 
 # --- root mean square normalisation over the last axis (Zhang & Sennrich 2019) ---
-def _rms_norm(x: Array, weight: Array | None, *, eps: float) -> tuple[Array, Gradients]:
+def _rms_norm_forward(x: Array, weight: Array | None, *, eps: float) -> tuple[Array, Gradients]:
     rstd = np.vecdot(x, x)[..., None]
     rstd *= 1.0 / x.shape[-1]
     rstd += eps
@@ -152,91 +172,100 @@ def _rms_norm_composite(x: Any, weight: Any, *, eps: float) -> Any:
     return y if weight is None else y * weight
 
 
-rms_norm = Fused("rms_norm", _rms_norm, _rms_norm_backward, _rms_norm_composite)
+_rms_norm = Fused("rms_norm", _rms_norm_forward, _rms_norm_backward, _rms_norm_composite)
 
 
-# --- GELU: x Φ(x) (Hendrycks & Gimpel 2016), exact or with their tanh approximation ---
-ROOT_2_OVER_PI = math.sqrt(2.0 / math.pi)
-CUBIC = 0.044715
+@public(_rms_norm)
+def rms_norm(x: Any, weight: Any = None, eps: float | None = None) -> Tensor:
+    """x over its root mean square along the last axis, then gain (Zhang & Sennrich 2019).
+
+    eps is added to the mean square; None is the smallest step of x's dtype from 1, as in PyTorch.
+    """
+    x = _normalised(x, "rms_norm")
+    small = float(np.finfo(x.dtype).eps) if eps is None else eps
+    return record(_rms_norm, x, weight, eps=small)
 
 
-def _blocks(size: int) -> range:
-    return range(0, size, BLOCK)
+# --- embedding: rows of a table ---
+def _embedding_forward(table: Array, *, ids: Array) -> tuple[Array, tuple[()]]:
+    return np.take(table, ids, axis=0), ()
 
 
-def _gelu(x: Array, *, approximate: bool) -> tuple[Array, Gradients]:
-    """y = x (1 + t) / 2 with t = tanh(u(x)); t is kept for the way back."""
-    if not approximate and x.dtype != np.float32:
-        t = rules.erf.forward(x * math.sqrt(0.5))
-        return x * (0.5 * (1.0 + t)), (t,)
-    flat = np.ascontiguousarray(x).reshape(-1)
-    t, y = np.empty_like(flat), np.empty_like(flat)
-    for start in _blocks(flat.size):
-        xs, ts, ys = (a[start : start + BLOCK] for a in (flat, t, y))
-        if approximate:
-            np.square(xs, out=ts)
-            ts *= CUBIC
-            ts += 1.0
-            ts *= xs
-            ts *= ROOT_2_OVER_PI
-        else:
-            tanh_argument(xs, out=ts)
-        np.tanh(ts, out=ts)
-        np.add(ts, 1.0, out=ys)
-        ys *= xs
-        ys *= 0.5
-    return y.reshape(x.shape), (t.reshape(x.shape),)
-
-
-def _gelu_backward(
+def _embedding_backward(
     g: Array,
     _y: None,
     inputs: Gradients,
-    extras: Gradients,
+    _extras: Gradients,
     _needs: Sequence[bool],
     *,
-    approximate: bool,
+    ids: Array,
 ) -> Gradients:
-    """dy/dx = (1 + t)/2 + x t'(x)/2, where t' is (1 - t²) u'(x), or the normal density twice."""
-    x, g_flat, t = (np.ascontiguousarray(a).reshape(-1) for a in (inputs[0], g, extras[0]))
-    dx = np.empty_like(x)
-    work = np.empty(min(BLOCK, x.size), x.dtype)
-    for start in _blocks(x.size):
-        xs, gs, ts, ds = (a[start : start + BLOCK] for a in (x, g_flat, t, dx))
-        ws = work[: xs.size]
-        np.square(xs, out=ds)
-        if approximate:
-            ds *= 3.0 * CUBIC
-            ds += 1.0
-            ds *= ROOT_2_OVER_PI
-            np.square(ts, out=ws)
-            np.subtract(1.0, ws, out=ws)
-            ds *= ws
-        else:
-            ds *= -0.5
-            np.exp(ds, out=ds)
-            ds *= ROOT_2_OVER_PI
-        ds *= xs
-        ds += ts
-        ds += 1.0
-        ds *= 0.5
-        ds *= gs
-    return (dx.reshape(g.shape),)
+    """Add each row's gradient to the row of the table it came from."""
+    table = inputs[0]
+    flat, rows = ids.reshape(-1), g.reshape(ids.size, g.shape[-1])
+    out = np.zeros_like(table)
+    if flat.size:
+        # Sorted by row, equal ids lie together and one reduction serves each group.
+        order = np.argsort(flat, kind="stable")
+        ordered = flat[order]
+        first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+        out[ordered[first]] = np.add.reduceat(rows[order], first, axis=0)
+    return (out,)
 
 
-def _gelu_composite(x: Any, *, approximate: bool) -> Any:
-    if approximate:
-        return 0.5 * x * (1.0 + np.tanh(ROOT_2_OVER_PI * (x + CUBIC * (x * x * x))))
-    return 0.5 * x * (1.0 + rules.erf(x * math.sqrt(0.5)))
+def _embedding_composite(table: Any, *, ids: Array) -> Any:
+    return table[ids]
 
 
-gelu = Fused("gelu", _gelu, _gelu_backward, _gelu_composite)
+_embedding = Fused(
+    "embedding", _embedding_forward, _embedding_backward, _embedding_composite, reads_inputs=False
+)
+
+
+@public(_embedding)
+def embedding(table: Any, ids: Any) -> Tensor:
+    """The rows of `table` (V, C) that integer `ids` name; raises IndexError beyond its ends."""
+    table = as_tensor(table)
+    rows = as_array(ids)
+    if table.ndim != 2:
+        raise ValueError(f"the table has shape {table.shape}; it is rows of numbers, (V, C)")
+    if rows.dtype.kind not in "iu":
+        raise TypeError(f"embedding looks up integers, not {rows.dtype}")
+    if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < table.shape[0]:
+        raise IndexError(
+            f"ids run from {rows.min()} to {rows.max()}, but the table has {table.shape[0]} rows"
+        )
+    return record(_embedding, table, ids=rows)
+
+
+# --- dropout ---
+@public()
+def dropout(x: Any, rate: float, rng: np.random.Generator) -> Tensor:
+    """Entries set to 0 with probability `rate`, the others scaled by 1 / (1 - rate).
+
+    Raises ValueError for a rate outside 0 to 1.
+    """
+    entries = as_tensor(x)
+    if not 0.0 <= rate <= 1.0:
+        raise ValueError(f"a dropout rate of {rate}; give a number from 0 to 1")
+    if rate == 0:
+        return entries
+    return multiply(entries, dropout_mask(entries.shape, rate, rng, entries.dtype))
+
+
+@public()
+def dropout_mask(
+    shape: tuple[int, ...], rate: float, rng: np.random.Generator, dtype: Any = np.float32
+) -> Any:
+    """0 with probability `rate`, else 1 / (1 - rate)."""
+    keep = rng.random(shape, np.float32) >= rate
+    return keep * np.dtype(dtype).type(1.0 / (1.0 - rate) if rate < 1 else 0.0)
 
 
 # --- cross-entropy from logits, in nats, of the targets that count ---
 # With label smoothing ε the target is 1 - ε on its own class and ε / V on every class
 # (Szegedy et al. 2016, section 7).
-def _cross_entropy(
+def _cross_entropy_forward(
     logits: Array,
     *,
     targets: Array,
@@ -304,9 +333,9 @@ def _cross_entropy_composite(
 ) -> Any:
     kept, columns, count = _counted(targets, ignore_index)
     rows = np.reshape(logits, (-1, logits.shape[-1]))
-    log_probs = rules.log_softmax(rows, axis=-1)
+    log_probs = log_softmax(rows, axis=-1)
     index = (np.arange(columns.size), columns)
-    aim = shape_rules.getitem(log_probs, index=index, shape=tuple(rows.shape))
+    aim = log_probs[index]
     if label_smoothing:
         even = np.sum(log_probs, axis=-1) * (label_smoothing / rows.shape[-1])
         aim = aim * (1.0 - label_smoothing) + even
@@ -316,42 +345,47 @@ def _cross_entropy_composite(
     return np.sum(nats) * (1.0 / count if reduction == "mean" else 1.0)
 
 
-cross_entropy = Fused(
-    "cross_entropy", _cross_entropy, _cross_entropy_backward, _cross_entropy_composite
+_cross_entropy = Fused(
+    "cross_entropy", _cross_entropy_forward, _cross_entropy_backward, _cross_entropy_composite
 )
 
 
-# --- embedding: rows of a table ---
-def _embedding(table: Array, *, ids: Array) -> tuple[Array, tuple[()]]:
-    return np.take(table, ids, axis=0), ()
+@public(_cross_entropy)
+def cross_entropy(
+    logits: Any,
+    targets: Any,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+) -> Tensor:
+    """The mean of -ln softmax(logits)[target], in nats.
 
-
-def _embedding_backward(
-    g: Array,
-    _y: None,
-    inputs: Gradients,
-    _extras: Gradients,
-    _needs: Sequence[bool],
-    *,
-    ids: Array,
-) -> Gradients:
-    """Add each row's gradient to the row of the table it came from."""
-    table = inputs[0]
-    flat, rows = ids.reshape(-1), g.reshape(ids.size, g.shape[-1])
-    out = np.zeros_like(table)
-    if flat.size:
-        # Sorted by row, equal ids lie together and one reduction serves each group.
-        order = np.argsort(flat, kind="stable")
-        ordered = flat[order]
-        first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-        out[ordered[first]] = np.add.reduceat(rows[order], first, axis=0)
-    return (out,)
-
-
-def _embedding_composite(table: Any, *, ids: Array) -> Any:
-    return shape_rules.getitem(table, index=ids, shape=tuple(table.shape))
-
-
-embedding = Fused(
-    "embedding", _embedding, _embedding_backward, _embedding_composite, reads_inputs=False
-)
+    logits (..., V), integer targets (...). Targets equal to `ignore_index` do not count; where
+    none counts the loss is 0. label_smoothing ε takes 1 - ε for the target's probability and
+    spreads ε over all V classes (Szegedy et al. 2016, section 7). reduction: "mean" over the
+    targets that count, "sum", or "none", of the shape of targets. Raises IndexError for a target
+    outside the vocabulary, TypeError for targets that are no integers.
+    """
+    logits, ids = as_real(logits), as_array(targets)
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"reduction is {reduction!r}; give 'mean', 'sum' or 'none'")
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise ValueError(f"label_smoothing is {label_smoothing}; give a number from 0 to 1")
+    if ids.dtype.kind not in "iu" and ids.size:
+        raise TypeError(f"targets are integers, not {ids.dtype}")
+    if ids.shape != logits.shape[:-1]:
+        raise ValueError(f"targets of shape {ids.shape} for logits of shape {logits.shape}")
+    counted = ids[ids != ignore_index]
+    if counted.size and not 0 <= int(counted.min()) <= int(counted.max()) < logits.shape[-1]:
+        raise IndexError(
+            f"targets run from {counted.min()} to {counted.max()}, "
+            f"but there are {logits.shape[-1]} logits"
+        )
+    return record(
+        _cross_entropy,
+        logits,
+        targets=ids,
+        ignore_index=ignore_index,
+        label_smoothing=float(label_smoothing),
+        reduction=reduction,
+    )

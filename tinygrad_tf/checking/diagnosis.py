@@ -1,4 +1,4 @@
-"""What a wrong gradient looks like: cheap tests that name the usual mistakes."""
+"""Diagnose a wrong gradient: cheap tests, each of which recognizes a usual mistake."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from tinygrad_tf.types import Array
 
-CLOSE = 1e-4  # how alike two gradients must be for a pattern, as part of the largest entry
-SINGLE = 4e-6  # what float32 leaves of a number, with room for a few operations
+CLOSE = 1e-4  # the largest difference of similar gradients, relative to the largest entry
+SINGLE = 4e-6  # the relative error of a few operations in float32
 
 
 def pattern(
@@ -21,27 +21,25 @@ def pattern(
     up: Array,
     jacobian: Callable[[], Array | None],
 ) -> str:
-    """A line on what the gradient of argument `which` looks like, "" if like nothing known.
+    """Name the mistake in the gradient of argument `which`, in one line; "" for an unknown one.
 
-    analytic, numeric: of all arguments; wrong: where they differ; jacobian: gives the measured
-    derivative of every output (rows) for every entry (columns), or None where it is too large.
+    analytic, numeric: the gradients of all arguments; wrong: the entries that differ; jacobian:
+    returns the measured derivative of every output (rows) by every entry (columns), or None where
+    it is too large.
     """
     a, n = analytic[which], numeric[which]
-    if a.shape != n.shape:
-        return shape_pattern(a, n)
-    for found in itertools.chain(
+    patterns = itertools.chain(
         _by_values(a, n, wrong),
         _by_arguments(analytic, numeric, which),
         _by_order(a, n),
         _by_jacobian(a, up, jacobian),
         _by_places(a, n, wrong),
-    ):
-        return found
-    return ""
+    )
+    return next(patterns, "")
 
 
 def shape_pattern(a: Array, n: Array) -> str:
-    """What a gradient of another shape than its argument looks like."""
+    """Name the mistake in a gradient whose shape is not that of its argument; "" for an unknown."""
     extra = a.ndim - n.ndim
     padded = (1,) * extra + n.shape
     if extra >= 0 and all(m in (1, k) for m, k in zip(padded, a.shape, strict=True)):
@@ -57,14 +55,14 @@ def shape_pattern(a: Array, n: Array) -> str:
 
 
 def alike(a: Array, b: Array) -> bool:
-    """Whether two gradients are the same thing, up to a small part of the largest entry."""
+    """True where two gradients differ by at most CLOSE times the largest entry of b, not 0."""
     size = float(np.max(np.abs(b), initial=0.0))
     return a.shape == b.shape and bool(np.all(np.abs(a - b) <= CLOSE * size)) and size > 0
 
 
 def _by_values(a: Array, n: Array, wrong: Array) -> Iterator[str]:
     size = float(np.max(np.abs(n), initial=0.0))
-    # Only the first line found is read.
+    # The caller takes the first pattern only.
     if not np.all(np.isfinite(a)):
         yield f"{np.count_nonzero(~np.isfinite(a))} entries are nan or infinite -> 0/0 or overflow"
     if size and np.max(np.abs(a - n)) <= SINGLE * size:
@@ -91,10 +89,10 @@ def _by_values(a: Array, n: Array, wrong: Array) -> Iterator[str]:
 
 
 def _cause(factor: float, n: Array) -> str:
-    """A factor that is the length of an axis was a mean taken for a sum, or the reverse."""
+    """The probable cause of a factor: the length of an axis means a mean in place of a sum."""
     for length in {*n.shape, n.size} - {0, 1, 2}:  # 2 has many other causes
         if abs(factor - length) < CLOSE * length or abs(factor * length - 1) < CLOSE:
-            return f"{length} is the length of an axis or the size: a mean taken for a sum?"
+            return f"{length} is the length of an axis or the size: a mean in place of a sum?"
     return "a factor is dropped, or applied twice" if factor > 0 else "sign and a factor are wrong"
 
 
@@ -137,15 +135,15 @@ def _by_jacobian(a: Array, up: Array, jacobian: Callable[[], Array | None]) -> I
         yield "equals the gradient for an upstream of ones -> g is not multiplied in"
     square = rows.shape[0] == rows.shape[1] and not alike(rows, rows.T)
     if square and alike(flat, rows @ g):
-        yield "the Jacobian is transposed -> J·g where Jᵀ·g is meant"
+        yield "the Jacobian is transposed -> J·g in place of Jᵀ·g"
     if alike(flat, np.abs(g) @ rows) or alike(flat, (g * g) @ rows):
         yield "the upstream enters as |g| or g² -> g is used wrongly"
 
 
 def _by_places(a: Array, n: Array, wrong: Array) -> Iterator[str]:
-    for axis, found in enumerate(np.nonzero(np.atleast_1d(wrong))):
-        if len(set(found.tolist())) == 1 and a.size > 2 and a.shape[axis] > 2:
-            yield f"only index {found[0]} of axis {axis} differs -> an edge, or off by one"
+    for axis, indices in enumerate(np.nonzero(np.atleast_1d(wrong))):
+        if len(set(indices.tolist())) == 1 and a.size > 2 and a.shape[axis] > 2:
+            yield f"only index {indices[0]} of axis {axis} differs -> an edge, or off by one"
 
 
 def _listed(axes: Sequence[int]) -> str:
