@@ -3,13 +3,15 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 
+from tinygrad_tf.corpus import generate
 from tinygrad_tf.corpus.story_grammar import GRAMMAR, SLOTS
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text import CharTokenizer, Tokenizer
-from tinygrad_tf.text.tokens import train_size
+from tinygrad_tf.text.tokens import random_generator, train_size
 from tinygrad_tf.types import Ids
 from toymodels.onehot import WORD_OR_MARK, Vocabulary
 from toymodels.stories import far_places, far_words, story_language, story_words
@@ -138,6 +140,21 @@ def split_words(title: str, text: str, val_fraction: float) -> Split:
         lambda prompt: vocabulary.ids(WORD_OR_MARK.findall(prompt)),
         notes,
     )
+
+
+def hold_out_stories(chars: int, val_fraction: float, seed: int) -> tuple[list[str], list[str]]:
+    """Split the stories of the embedded corpus into those to train on and those held out.
+
+    A GPT that is trained on the corpus with the same seed holds out the same ones.
+    """
+    stories = list(generate(chars).stories)
+    if len(stories) < 4:
+        raise InputError(f"{chars} characters are too few stories", "use `chars=9000`")
+    count = min(len(stories) - 1, max(1, round(len(stories) * val_fraction)))
+    held_out = np.zeros(len(stories), bool)
+    held_out[random_generator(seed).permutation(len(stories))[:count]] = True
+    train = [story for story, held in zip(stories, held_out, strict=True) if not held]
+    return train, list(compress(stories, held_out))
 
 
 def split_stories(train: Sequence[str], held_out: Sequence[str], floor_nats: float) -> Split:

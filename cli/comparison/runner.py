@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,7 @@ from tinygrad_tf.text import (
     open_tokens,
     read_text,
 )
-from tinygrad_tf.text.tokens import random_generator, train_size
+from tinygrad_tf.text.tokens import train_size
 from tinygrad_tf.train import TrainOptions
 from tinygrad_tf.train.events import Event
 from tinygrad_tf.train.options import CORPUS_PRESET, TEXT_PRESET
@@ -37,6 +36,7 @@ from toymodels.comparison import (
 )
 from toymodels.held_out import (
     Split,
+    hold_out_stories,
     spell_stories,
     split_lines,
     split_stories,
@@ -177,21 +177,6 @@ def compare_file(path: Path, config: Config, callbacks: Callbacks | None = None)
     results += _gpt(split, run, config, preset(TEXT_PRESET), callbacks, notes)
     curve = learning_curve(split) if config.curve else []
     return Outcome(split, tuple(results), tuple(curve), (*split.notes, *notes))
-
-
-def hold_out_stories(chars: int, val_fraction: float, seed: int) -> tuple[list[str], list[str]]:
-    """Split the stories of the embedded corpus into those to train on and those held out.
-
-    A GPT that is trained on the corpus with the same seed holds out the same ones.
-    """
-    stories = _stories(corpus.generate(chars).text)
-    if len(stories) < 4:
-        raise InputError(f"{chars} characters are too few stories", "use --chars 9000")
-    count = min(len(stories) - 1, max(1, round(len(stories) * val_fraction)))
-    held_out = np.zeros(len(stories), bool)
-    held_out[random_generator(seed).permutation(len(stories))[:count]] = True
-    train = [story for story, held in zip(stories, held_out, strict=True) if not held]
-    return train, list(compress(stories, held_out))
 
 
 def _stories(text: str) -> list[str]:

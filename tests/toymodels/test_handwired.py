@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tinygrad_tf.errors import InputError
@@ -92,6 +92,7 @@ def test_no_position_looks_ahead():
         np.testing.assert_allclose(part.logits.data, whole.logits.data[:t], atol=1e-15)
 
 
+@settings(max_examples=30)
 @given(st.data())
 def test_any_two_sentences_that_a_far_word_tells_apart(data):
     """Shared words around one that differs; behind them a shared word, and two ways to go on."""

@@ -48,6 +48,7 @@ def test_ten_seeds_learn_to_ask_for_the_word_that_decides():
         assert row.loss == pytest.approx(2 * np.log(2) / 23, abs=5e-3)
 
 
+@pytest.mark.slow
 def test_other_sentences_are_decided_too():
     language = Language.of([("say red a b c go", 1.0), ("say blue a b c stop", 1.0)])
     (row,) = learn(language, (0,))

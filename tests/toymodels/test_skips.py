@@ -171,6 +171,7 @@ def brute_force(found, order, window):
     return {c: {t: w / r.total() for t, w in r.items()} for c, r in seen.items()}
 
 
+@settings(max_examples=40)
 @given(languages, sentence, st.integers(1, 2), st.sampled_from([None, 3, 5]))
 def test_votes_are_the_definition(found, prompt, order, window):
     model = Skips.fit(text_of(found), order, window)
@@ -189,6 +190,7 @@ def test_votes_are_the_definition(found, prompt, order, window):
             assert model.next_scores(np.array(before, np.int64)) == pytest.approx(wanted)
 
 
+@settings(max_examples=30)
 @given(languages, sentence, st.integers(1, 2), st.booleans())
 def test_votes_become_distributions(found, asked, order, masked):
     text = text_of(found)
@@ -209,6 +211,7 @@ def test_votes_become_distributions(found, asked, order, masked):
         assert probs[t] == pytest.approx(kept + rest)
 
 
+@pytest.mark.slow
 @given(languages, sentence, st.integers(1, 2), st.integers(1, 30))
 def test_portions_and_sparse_votes_change_nothing(found, asked, order, size):
     model, tokens = Skips.fit(text_of(found), order), np.array([*asked, 5, *asked, 5])
@@ -225,6 +228,7 @@ def test_portions_and_sparse_votes_change_nothing(found, asked, order, size):
         assert taken == pytest.approx(scores.max(axis=1))  # sums may differ in their last bit
 
 
+@settings(max_examples=20)
 @given(languages, st.integers(1, 2))
 def test_a_mask_only_takes_votes_away(found, order):
     text = text_of(found)
@@ -238,6 +242,7 @@ def test_a_mask_only_takes_votes_away(found, order):
         assert (masked.mask(context) <= plain.mask(context)).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(languages)
 def test_votes_become_the_distributions_that_cost_least_on_the_training_text(found):

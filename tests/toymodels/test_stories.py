@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tinygrad_tf.corpus import generate
-from tinygrad_tf.corpus.story_grammar import GRAMMAR, SLOTS
+from toymodels.held_out import split_stories
 from toymodels.markov import Markov
 from toymodels.masks import selective
 from toymodels.model import score
@@ -66,28 +66,15 @@ def test_far_places_count_from_the_beginning_of_the_text():
     assert len(far_places(stories, 8)) < len(alone)
 
 
-def chances(stories, beyond):
-    """One over the number of words that the slot of each far word could hold."""
-    found = []
-    for story in stories:
-        begins = {len(story_words(story[: m.start])): m for m in GRAMMAR.parse(story)[0].mentions}
-        for far in far_words(story):
-            if far.distance > beyond:
-                mention = begins[far.place]
-                found.append(1 / len({w.form(mention.form) for w in SLOTS[mention.slot].words}))
-    return np.mean(found)
-
-
 @pytest.mark.slow
 def test_far_words_are_lost_on_a_chain_and_found_by_masked_votes():
     corpus = generate()
     cut = int(0.9 * len(corpus.stories))
+    split = split_stories(corpus.stories[:cut], corpus.stories[cut:], 0.0)
+    train, held_out, chance = split.train, split.held_out, split.far.chance
     vocabulary = story_language(corpus.stories).vocabulary
-    train = story_language(corpus.stories[:cut], vocabulary).text
-    held_out = story_language(corpus.stories[cut:], vocabulary).text.tokens
     places = far_places(corpus.stories[cut:], 3)
     assert len(places) > 800
-    chance = chances(corpus.stories[cut:], 3)
     models = [
         Markov.fit(train, 1, 0.1),
         Markov.fit(train, 2, 0.1),
