@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from cli.option_names import in_options
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -90,8 +92,8 @@ def write(text: str, stream: TextIO | None) -> None:
 
 
 def say(message: str) -> None:
-    """Print one message on stderr."""
-    write(printable(message) + "\n", sys.stderr)
+    """Print one message on stderr, with settings named by their options."""
+    write(printable(in_options(message)) + "\n", sys.stderr)
 
 
 def answer(text: str) -> None:

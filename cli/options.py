@@ -8,6 +8,9 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from cli.option_names import in_options
+from tinygrad_tf.errors import TinygradError
+
 
 class GroupedOption(click.Option):
     """An option that knows under which heading of the help it stands."""
@@ -26,6 +29,14 @@ class GroupedCommand(click.Command):
         self.params.append(
             GroupedOption(["--debug"], is_flag=True, expose_value=False, hidden=True)
         )
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an error of the library then names settings by their options."""
+        try:
+            return super().invoke(ctx)
+        except TinygradError as error:
+            error.what, error.next = in_options(error.what, ctx), in_options(error.next, ctx)
+            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples, then one section a group, in the order of declaration."""

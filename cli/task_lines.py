@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cli.format import count, counted
+from cli.option_names import in_options
 
 
 def task_plan_lines(plan: Mapping[str, Any]) -> list[str]:
@@ -20,7 +21,7 @@ def task_plan_lines(plan: Mapping[str, Any]) -> list[str]:
     if known:
         told = ", ".join(f"{name} {value:.3f}" for name, value in known.items())
         lines.append(f"to compare with, in {plan['unit']}: {told}")
-    return [*lines, *(f"note: {note}" for note in plan["notes"]), f"run: {plan['run']}"]
+    return [*lines, *(f"note: {in_options(note)}" for note in plan["notes"]), f"run: {plan['run']}"]
 
 
 def percent(share: float) -> str:

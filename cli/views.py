@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from cli.console import has_glyphs, is_terminal, print_json, printable, rich_console, say
+from cli.option_names import event_in_options, in_options
 from cli.progress import Event, Progress, done_line, eval_line, plan_lines
 
 STOPPING = "finishing the step and saving; press Ctrl-C again to stop at once"
@@ -67,7 +68,7 @@ class JsonView(QuietView):
 
     def show(self, event: Event) -> None:
         """Print the event and hand it on at once."""
-        print_json(event)
+        print_json(event_in_options(event))
 
 
 class PlainView(QuietView):
@@ -128,7 +129,7 @@ class LiveView(QuietView):
             case "plan":
                 self._say(plan_lines(event))
             case "warning":
-                self._say([f"warning: {event['message']}"])
+                self._say([f"warning: {in_options(event['message'])}"])
             case "done":
                 self._notice, self._result = "", [done_line(event)]
             case "step" | "eval":
