@@ -15,7 +15,7 @@ from cli.options import (
     RunPath,
     option,
 )
-from tinygrad_tf.models.sequence_config import CHOICES
+from tinygrad_tf.models.config import CHOICES
 from tinygrad_tf.train.schedule import SCHEDULES
 
 DATA, MODEL, OPTIMISATION, OUTPUT = "Data", "Model", "Optimisation", "Output"

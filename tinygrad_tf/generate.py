@@ -1,28 +1,30 @@
-"""Writing text with a trained model: prompts, stop strings, streaming."""
+"""Text generation with a trained model: prompts, stop strings, streaming."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tinygrad_tf.errors import InputError
+from tinygrad_tf.models.generation import generate_tokens
 from tinygrad_tf.models.gpt import GPT
-from tinygrad_tf.models.sampling import check_sampling, generate_tokens
 from tinygrad_tf.models.soft_prompt import PromptedGPT
 from tinygrad_tf.storage.atomic import sha256_of
 from tinygrad_tf.storage.run_directory import RunDirectory
 from tinygrad_tf.text.tokenizer_files import find_tokenizer
 from tinygrad_tf.text.tokenizers import Tokenizer, Unknown
+from tinygrad_tf.types import Array
 
-# What stands for the beginning of a text where no prompt is given.
+# The prompt where none is given: the beginning of a text.
 START = "\n"
 
 
 class TextGenerator:
-    """A model and its tokenizer: text in, text out."""
+    """A model with its tokenizer, which continues texts."""
 
     def __init__(
         self, model: GPT | PromptedGPT, tokenizer: Tokenizer, *, lines: bool = False
@@ -34,7 +36,7 @@ class TextGenerator:
                 "use the tokenizer that the model was trained with",
             )
         self.model, self.tokenizer, self.lines = model, tokenizer, lines
-        # A table may be padded to a round size, or have holes: such ids are never chosen.
+        # Ids without a token, where the table is padded or has holes, are never chosen.
         known = tokenizer.known_ids()
         self._banned = np.setdiff1d(np.arange(model.config.vocab_size), known)
 
@@ -45,10 +47,11 @@ class TextGenerator:
         weights: str = "best",
         soft_prompt: str | Path | None = None,
     ) -> TextGenerator:
-        """The model of a run with its tokenizer; weights: "best" by validation loss, or "last".
+        """Load the model of a run with its tokenizer.
 
-        soft_prompt: the file of a prompt that was tuned for these weights. Raises InputError
-        where the directory is not a whole run, or the prompt is another model's.
+        weights: "best" by validation loss, or "last". soft_prompt: the file of a prompt that was
+        tuned for these weights. Raises InputError where the directory is not a whole run, or the
+        prompt belongs to another model.
         """
         run = RunDirectory.open(run_dir)
         base = GPT.load(run_dir, weights=weights)
@@ -67,7 +70,7 @@ class TextGenerator:
         return cls(model, tokenizer, lines=lines)
 
     def prompt_ids(self, prompt: str, unknown: Unknown = "error") -> list[int]:
-        """The ids of a prompt; in a model of single lines, a line begins before them.
+        """Return the ids of a prompt; in a model of single lines, a newline comes before them.
 
         An empty prompt is a newline, or token 0 where the vocabulary has none. Raises
         InputError naming the characters that the model does not know.
@@ -93,27 +96,32 @@ class TextGenerator:
         Ends before the first of the `stop` strings. Raises InputError as `generate_tokens` and
         `prompt_ids` do, before anything is yielded.
         """
-        options = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-        ids = self.prompt_ids(prompt, unknown)
-        tokens = self._tokens(ids, max_new_tokens, np.random.default_rng(seed), options)
-        stopper = StopStrings(stop)
-        check_sampling(max_new_tokens, temperature, top_k, top_p)
-        return self._stream(tokens, stopper)
+        generate = partial(
+            generate_tokens,
+            self.model,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            rng=np.random.default_rng(seed),
+            banned=self._banned,
+        )
+        tokens = generate(np.array([self.prompt_ids(prompt, unknown)]), max_new_tokens)
+        if self.lines:
+            tokens = self._line_by_line(tokens, generate, max_new_tokens)
+        return self._stream((int(token) for (token,) in tokens), StopStrings(stop))
 
-    def _tokens(
-        self, ids: list[int], count: int, rng: np.random.Generator, options: dict[str, Any]
-    ) -> Iterator[int]:
-        """Token by token; a model of single lines begins anew after each line, as it learned."""
-        start = self.tokenizer.encode(START, unknown="skip").tolist() if self.lines else None
+    def _line_by_line(
+        self, tokens: Iterator[Array], generate: Callable[[Array, int], Iterator[Array]], count: int
+    ) -> Iterator[Array]:
+        """Begin a new text after each line, as in the training of a model of single lines."""
+        start = self.tokenizer.encode(START, unknown="skip")[None]
         while count > 0:
-            for (chosen,) in generate_tokens(
-                self.model, np.array([ids]), count, rng=rng, banned=self._banned, **options
-            ):
+            for token in tokens:
                 count -= 1
-                yield int(chosen)
-                if [chosen] == start:
+                yield token
+                if count and np.array_equal(start, token[None]):
+                    tokens = generate(start, count)
                     break
-            ids = start or ids
 
     def _stream(self, tokens: Iterator[int], stopper: StopStrings) -> Iterator[str]:
         decoder = self.tokenizer.decoder()
@@ -128,14 +136,14 @@ class TextGenerator:
             yield piece
 
     def write(self, prompt: str = "", max_new_tokens: int = 500, **options: Any) -> str:
-        """The whole continuation; options as in `stream`."""
+        """Return the whole continuation; options as in `stream`."""
         return "".join(self.stream(prompt, max_new_tokens, **options))
 
 
 class StopStrings:
-    """Cuts a stream of text before the first of several strings, wherever the pieces end.
+    """A filter that ends a stream of text before the first of several strings.
 
-    Text that might be the beginning of a stop string is held back until it is decided.
+    Text that may be the beginning of a stop string is held back until more text decides it.
     """
 
     def __init__(self, strings: Sequence[str]) -> None:
@@ -146,7 +154,7 @@ class StopStrings:
         self.found = False
 
     def push(self, text: str) -> str:
-        """Add text; returns what is certain to come before any stop string."""
+        """Add text; returns the part that certainly comes before any stop string."""
         if self.found:
             return ""
         self.held += text
@@ -158,18 +166,18 @@ class StopStrings:
         return out
 
     def flush(self) -> str:
-        """What was held back, as far as it turned out not to be a stop string."""
+        """Return the text that was held back, up to a stop string."""
         end = self._first()
         self.found = self.found or end < len(self.held)
         out, self.held = self.held[:end], ""
         return out
 
     def _first(self) -> int:
-        """Where the first stop string in the held text begins, or its length."""
-        places = (p for p in map(self.held.find, self.strings) if p >= 0)
-        return min(places, default=len(self.held))
+        """Return the index of the first stop string in the held text, or its length."""
+        starts = (i for i in map(self.held.find, self.strings) if i >= 0)
+        return min(starts, default=len(self.held))
 
     def _overlap(self, stop: str) -> int:
-        """The length of the longest end of the held text that begins the stop string."""
+        """Return the length of the longest end of the held text that begins the stop string."""
         longest = min(len(stop) - 1, len(self.held))
         return next((n for n in range(longest, 0, -1) if self.held.endswith(stop[:n])), 0)

@@ -121,26 +121,3 @@ class Language:
 
     def _nats(self, model: LanguageModel, ids: Ids) -> float:
         return float(model.nats(np.append(ids, self.end)).sum())
-
-
-def parse_sentences(text: str) -> Language:
-    """Make a language of lines `weight sentence`, as in `0.4 check the log`.
-
-    A line that does not begin with a number has weight 1; empty lines, and those that begin with #,
-    are skipped. Raises InputError as `Language.of` does.
-    """
-    sentences = []
-    for line in text.splitlines():
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        first, _, rest = line.strip().partition(" ")
-        weight = _number(first)
-        sentences.append((line, 1.0) if weight is None else (rest, weight))
-    return Language.of(sentences)
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        return None

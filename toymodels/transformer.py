@@ -162,7 +162,7 @@ class TransformerLM(LanguageModel):
 
 @dataclass(frozen=True)
 class Training:
-    """How a GPT was trained: the model, its steps of those the recipe has, and seconds."""
+    """The result of a training: the model, the steps done and planned, and the seconds."""
 
     model: TransformerLM
     steps: int
@@ -218,7 +218,7 @@ def train_transformer(
 
 
 def _token_file(text: Text) -> TokenFile:
-    """A text as the trainer reads it: where it is made of sentences, each is a document."""
+    """Make a token file of a text: where it is made of sentences, each is a document."""
     if text.end is None:
         return TokenFile("training", text.tokens, None, len(text))
     tokens = np.concatenate([[text.end], text.tokens])
@@ -235,7 +235,7 @@ def _shape(recipe: Preset, text: Text, split: TokenFile) -> GPTConfig:
         raise InputError(
             f"the training part has {len(split.tokens):,} tokens, and a GPT with a context of "
             f"{shape.block_size} needs {shape.block_size + 1}",
-            "give a longer text, or leave the GPT out with --budget 0",
+            "give a longer text, or use `budget=0` to leave the GPT out",
         )
     return shape
 
@@ -247,8 +247,8 @@ def _documents(split: TokenFile, block_size: int) -> int:
 
 
 def _seconds_a_step(shape: GPTConfig, split: TokenFile, batch_size: int, seed: int) -> float:
-    """How long a step takes here and now: the least, since the first warms up, and others may be
-    held up by something else. If that goes on, the limit of time ends the training."""
+    """Measure the seconds of a step on this machine: the least of a few, since the first warms up
+    and others may be delayed by other programs. The time limit ends a training that is slower."""
     threads = min(default_threads(), batch_size)
     compute, times = Compute(threads), []
     model, batches = GPT(shape, seed), training_batches(split, shape.block_size, batch_size, seed)

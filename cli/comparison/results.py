@@ -7,6 +7,7 @@ import numpy as np
 
 from cli.comparison.report import Curves, Exhibit, Matrix, Part, Quotes, ReportTable
 from cli.comparison.runner import Outcome
+from cli.format import counted
 from toymodels.comparison import ADD, LARGE, SMALL_EFFORT, WINDOW, Amount, Result
 from toymodels.markov import LARGEST_MATRIX, Markov, matrix_size
 
@@ -25,11 +26,11 @@ def comparison_part(outcome: Outcome) -> Part:
     return Part(
         "comparison",
         f"Every model on the held-out part of {outcome.split.title}: "
-        + _counted(outcome.split.targets, outcome.split.unit)
+        + counted(outcome.split.targets, outcome.split.unit)
         + (
             ""
             if outcome.split.unit == "character"
-            else f", {_counted(outcome.split.chars, 'character')}"
+            else f", {counted(outcome.split.chars, 'character')}"
         ),
         tuple(remarks(outcome)),
         tuple(exhibits(outcome)),
@@ -237,10 +238,6 @@ def explain_curve(amounts: Sequence[Amount]) -> list[str]:
 def _ordinal(number: int) -> str:
     names = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
     return names[number - 1] if number <= len(names) else f"number {number}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _bytes(number: int) -> str:

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from tinygrad_tf.models.decoding import beam_search, greedy
+from tinygrad_tf.models.beam_search import beam_search, greedy
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
 from tinygrad_tf.train.optim import AdamW
 from tinygrad_tf.train.schedule import noam_rate

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinygrad_tf import grad, no_grad
-from tinygrad_tf.errors import InputError
+from tinygrad_tf.errors import FailedError, InputError
 from tinygrad_tf.models import GPT, GPTConfig
-from tinygrad_tf.models.sampling import generate_tokens
+from tinygrad_tf.models.generation import generate_tokens
+from tinygrad_tf.models.soft_prompt import PromptedGPT
 from tinygrad_tf.train.batches import Batch
 from tinygrad_tf.train.parallel import Compute
 
@@ -24,8 +25,16 @@ VARIANTS: list[dict[str, Any]] = [
 
 def make(options: dict[str, Any] | None = None, **more: Any) -> GPT:
     """A small model that is far from uniform."""
-    fields = {"n_layer": 2, "n_head": 2, "n_embd": 16, "block_size": 12, "init_std": 0.3}
-    return GPT(GPTConfig(vocab_size=9, **(fields | (options or {}) | more)), seed=5)
+    fields: dict[str, Any] = {
+        "n_layer": 2,
+        "n_head": 2,
+        "n_embd": 16,
+        "block_size": 12,
+        "init_std": 0.3,
+    }
+    fields |= {**(options or {}), **more}
+    fields.pop("prompted", None)
+    return GPT(GPTConfig(vocab_size=9, **fields), seed=5)
 
 
 def some_ids(length: int, rows: int = 2, seed: int = 0) -> Any:
@@ -48,32 +57,33 @@ def test_a_token_changes_nothing_before_it(
     assert np.all(np.any(before[0, place:] != after[0, place:], axis=-1))
 
 
-@pytest.mark.parametrize("options", VARIANTS, ids=str)
+@pytest.mark.parametrize("options", [*VARIANTS, {"prompted": True}], ids=str)
 @settings(max_examples=15)
 @given(cuts=st.sets(st.integers(1, 11), max_size=5))
 @no_grad()
 def test_the_cache_changes_no_logit(options: dict[str, Any], cuts: set[int]) -> None:
-    gpt, ids = make(options), some_ids(12)
-    cache = gpt.new_cache()
-    parts = [gpt(part, cache=cache).data for part in np.split(ids, sorted(cuts), axis=1)]
-    np.testing.assert_allclose(np.concatenate(parts, 1), gpt(ids).data, atol=1e-5, rtol=1e-5)
+    ids = some_ids(12)
+    model: Any = make(options)
+    if options.get("prompted"):
+        model = PromptedGPT(model, np.random.default_rng(1).standard_normal((3, 16)))
+    cache, whole = model.new_cache(), model(ids).data
+    for part in np.split(ids, sorted(cuts), axis=1):
+        logits = model.next_logits(part, cache).data
+        np.testing.assert_allclose(
+            logits, whole[:, cache.length - 1 :][:, :1], atol=1e-5, rtol=1e-5
+        )
+    assert cache.length == 12
 
 
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 @pytest.mark.parametrize("prompt", [1, 7, 12, 20])
-def test_greedy_tokens_are_the_same_with_and_without_cache(
+def test_greedy_is_the_argmax_over_the_last_block_size_tokens(
     options: dict[str, Any], prompt: int
 ) -> None:
     gpt, ids = make(options), some_ids(prompt)
-    tokens = [
-        np.stack(list(generate_tokens(gpt, ids, 16, temperature=0.0, use_cache=use)))
-        for use in (True, False)
-    ]
-    np.testing.assert_array_equal(*tokens)
-    # And each is the argmax over what the model sees: the last block_size tokens.
     text = ids
-    for chosen in tokens[0]:
-        np.testing.assert_array_equal(gpt(text[:, -12:]).data[:, -1].argmax(-1), chosen)
+    for _ in range(16):
+        chosen = gpt(text[:, -12:]).data[:, -1].argmax(-1)
         text = np.concatenate([text, chosen[:, None]], axis=1)
     np.testing.assert_array_equal(gpt.generate(ids, 16, temperature=0.0), text)
 
@@ -103,13 +113,6 @@ def test_generation_leaves_the_model_as_it_was() -> None:
     assert gpt.training and gpt.drop.training
     assert gpt.dropout_rng.bit_generator.state == state
     assert all(p.grad is None for p in gpt.parameters())
-
-
-def test_last_only_is_the_last() -> None:
-    gpt, ids = make(), some_ids(6)
-    logits = gpt(ids, last_only=True)
-    assert logits.shape == (2, 1, 9)
-    np.testing.assert_allclose(logits.data[:, 0], gpt(ids).data[:, -1], atol=1e-5)
 
 
 def test_the_loss_is_mean_nats_over_targets_that_count() -> None:
@@ -174,10 +177,10 @@ def test_float64_stays_float64() -> None:
 
 def test_inputs_that_do_not_fit_are_refused() -> None:
     gpt = make()
-    with pytest.raises(InputError, match="13 positions, but block_size is 12"):
+    with pytest.raises(InputError, match="13 positions, but `block_size` is 12"):
         gpt(some_ids(13))
     with pytest.raises(InputError, match="13 positions"):
-        gpt(some_ids(5), cache=advanced(gpt, 8))
+        gpt.next_logits(some_ids(5), advanced(gpt, 8))
     with pytest.raises(InputError, match=r"\(batch, time\)"):
         gpt(some_ids(5)[0])
     for wrong in (9, -1):
@@ -197,7 +200,7 @@ def test_inputs_that_do_not_fit_are_refused() -> None:
 @no_grad()
 def advanced(gpt: GPT, length: int) -> Any:
     cache = gpt.new_cache()
-    gpt(some_ids(length), cache=cache)
+    gpt.next_logits(some_ids(length), cache)
     return cache
 
 
@@ -212,6 +215,22 @@ def advanced(gpt: GPT, length: int) -> Any:
     ids=str,
 )
 def test_bad_sampling_options_are_refused_at_once(options: dict[str, Any]) -> None:
-    name = next(iter(options)).replace("_", "-")
-    with pytest.raises(InputError, match=name):
+    with pytest.raises(InputError, match=f"`{next(iter(options))}` is"):
         generate_tokens(make(), some_ids(2), 1, **options)
+
+
+def test_what_is_printed_shows_the_shape_and_the_parts() -> None:
+    lines = repr(make(positions="sinusoidal")).split("\n")
+    assert lines[0] == "GPT(2 layers x 2 heads x 16, context 12, 9 tokens; 6,736 parameters)"
+    assert lines[1:3] == [
+        "  wte: Embedding(weight (9, 16))",
+        "  h.0 ... h.1: Block(3,280 parameters)",
+    ]
+    assert lines[-1] == "  ln_f: LayerNorm(weight (16,), bias (16,))"
+
+
+def test_weights_that_are_not_finite_are_reported() -> None:
+    gpt = make()
+    gpt.wte.weight.data[:] = np.nan
+    with pytest.raises(FailedError, match="logits are not finite"):
+        gpt.generate(some_ids(2), 1)

@@ -12,8 +12,6 @@ from tinygrad_tf.models import GPT, GPTConfig
 from tinygrad_tf.models.huggingface import (
     config_from_json,
     config_json,
-    file_tensors,
-    load_tensors,
     why_not,
 )
 from tinygrad_tf.storage import load_safetensors, save_safetensors, write_json
@@ -48,7 +46,7 @@ def make(options: dict[str, Any], seed: int = 0) -> GPT:
 
 def write(gpt: GPT, directory: Path) -> Path:
     write_json(directory / "config.json", config_json(gpt.config))
-    save_safetensors(directory / "model.safetensors", file_tensors(gpt))
+    save_safetensors(directory / "model.safetensors", gpt.file_tensors())
     return directory
 
 
@@ -130,38 +128,38 @@ def test_what_is_no_gpt2_says_why_and_does_not_pretend(name: str) -> None:
     assert reason and {"post": "norm=post", "head bias": "bias"}[name] in reason
     written = config_json(gpt.config)
     assert written["model_type"] != "gpt2" and written["tt"]["huggingface"] == reason
-    assert not any(key.startswith("transformer.") for key in file_tensors(gpt))
+    assert not any(key.startswith("transformer.") for key in gpt.file_tensors())
 
 
 def test_tensors_under_other_names_are_understood() -> None:
     gpt, other = make({}), make({}, seed=1)
-    tensors = {n.removeprefix("transformer."): x for n, x in file_tensors(gpt).items()}
+    tensors = {n.removeprefix("transformer."): x for n, x in gpt.file_tensors().items()}
     tensors["h.0.attn.bias"] = np.tril(np.ones((1, 1, 10, 10), np.float32))
     tensors["h.1.attn.masked_bias"] = np.float32(-1e4)
     tensors["lm_head.weight"] = tensors["wte.weight"]
-    load_tensors(other, tensors)
+    other.load_tensors(tensors)
     np.testing.assert_array_equal(other(IDS).data, gpt(IDS).data)
 
 
 def test_tensors_that_do_not_fit_are_named() -> None:
     gpt = make({})
-    tensors = dict(file_tensors(gpt))
+    tensors = dict(gpt.file_tensors())
     del tensors["transformer.wpe.weight"]
     tensors["transformer.h.7.ln_1.weight"] = np.ones(16, np.float32)
     tensors["transformer.ln_f.bias"] = np.ones(15, np.float32)
     with pytest.raises(InputError) as caught:
-        load_tensors(gpt, tensors)
+        gpt.load_tensors(tensors)
     for part in ("missing wpe.weight", "unexpected h.7.ln_1.weight", "ln_f.bias has shape (15,)"):
         assert part in str(caught.value)
 
 
 def test_a_bias_that_the_model_lacks_must_be_zero() -> None:
     gpt = make({"bias": False})
-    tensors = dict(file_tensors(gpt))
-    load_tensors(gpt, tensors)
+    tensors = dict(gpt.file_tensors())
+    gpt.load_tensors(tensors)
     tensors["transformer.ln_f.bias"] = np.ones(16, np.float32)
     with pytest.raises(InputError, match=r"unexpected ln_f\.bias"):
-        load_tensors(gpt, tensors)
+        gpt.load_tensors(tensors)
 
 
 SMALL = {"model_type": "gpt2", "vocab_size": 13, "n_embd": 16, "n_layer": 2, "n_head": 2}
@@ -228,16 +226,16 @@ def test_directories_that_are_no_model_are_refused(tmp_path: Path) -> None:
 
 def test_written_tensors_are_gpt2s() -> None:
     gpt = make({"bias": False, "positions": "sinusoidal"})
-    tensors = file_tensors(gpt)
+    tensors = gpt.file_tensors()
     assert all(x.dtype == np.float32 for x in tensors.values())
     assert tensors["transformer.wpe.weight"].shape == (10, 16)
     assert tensors["transformer.h.1.attn.c_attn.bias"].shape == (48,)
     assert "lm_head.weight" not in tensors
-    assert "lm_head.weight" in file_tensors(make({"tie_weights": False}))
+    assert "lm_head.weight" in make({"tie_weights": False}).file_tensors()
 
 
 def test_a_saved_file_reads_back(tmp_path: Path) -> None:
     gpt = make({})
     write(gpt, tmp_path)
     read = load_safetensors(tmp_path / "model.safetensors")
-    assert read.keys() == file_tensors(gpt).keys()
+    assert read.keys() == gpt.file_tensors().keys()

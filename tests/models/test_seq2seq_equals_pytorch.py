@@ -10,7 +10,6 @@ from tinygrad_tf.models.encoder import Encoder, EncoderConfig
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
 from tinygrad_tf.models.targets import teacher_forcing
 from tinygrad_tf.nn import Dropout, MultiHeadAttention
-from tinygrad_tf.nn.cross_attention import CrossAttention
 
 torch = pytest.importorskip("torch")
 from tests.models import torch_seq2seq  # noqa: E402  # after the skip
@@ -173,8 +172,9 @@ def test_nn_transformer_encoder(norm: str) -> None:
 @pytest.mark.parametrize("bias", [False, True])
 def test_nn_multihead_attention(crossed: bool, bias: bool) -> None:
     rng = np.random.default_rng(1)
-    kind = CrossAttention if crossed else MultiHeadAttention
-    attn = kind(12, 3, bias=bias, dropout=Dropout(0.0, rng), rng=rng, std=0.3, proj_std=0.3)
+    attn = MultiHeadAttention(
+        12, 3, bias=bias, dropout=Dropout(0.0, rng), rng=rng, std=0.3, proj_std=0.3
+    )
     theirs = torch.nn.MultiheadAttention(12, 3, bias=bias, batch_first=True)
     state = {f"a.{name}": value for name, value in attn.state_dict().items()}
     torch_seq2seq.give_attention(theirs, state, "a")

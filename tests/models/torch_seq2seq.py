@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from tests.models.torch_gpt import ACTIVATIONS, Weights, sinusoids
-from tinygrad_tf.models.sequence_config import EncoderConfig, Seq2SeqConfig
+from tinygrad_tf.models.config import EncoderConfig, Seq2SeqConfig
 
 Config = Seq2SeqConfig | EncoderConfig
 

@@ -6,11 +6,9 @@ import pytest
 
 from tinygrad_tf import Tensor, grad, ops
 from tinygrad_tf.nn import Dropout, MultiHeadAttention
-from tinygrad_tf.nn.cross_attention import CrossAttention
 from tinygrad_tf.nn.masks import (
     Mask,
     causal_mask,
-    cross_mask,
     length_mask,
     padding_mask,
     target_mask,
@@ -55,11 +53,6 @@ def test_target_is_causal_and_padding() -> None:
     )
 
 
-def test_cross_hides_the_padding_of_the_source_alone() -> None:
-    mask = cross_mask(WELCOME, PAD)
-    np.testing.assert_allclose(uniform_weights(mask, queries=3), [THIRD] * 3)
-
-
 def test_lengths_are_padding_for_vectors() -> None:
     ids = np.array([[3, 4, PAD, PAD], [5, 6, 7, 8], [PAD] * 4])
     np.testing.assert_array_equal(length_mask([2, 4, 0], 4), padding_mask(ids, PAD))
@@ -74,8 +67,9 @@ def test_each_row_of_a_batch_has_its_own_mask() -> None:
 @pytest.mark.parametrize("crossed", [False, True])
 def test_rows_without_keys_are_zero_and_pass_back_zero(crossed: bool) -> None:
     rng = np.random.default_rng(0)
-    kind = CrossAttention if crossed else MultiHeadAttention
-    attn = kind(6, 2, bias=False, dropout=Dropout(0.0, rng), rng=rng, std=0.5, proj_std=0.5)
+    attn = MultiHeadAttention(
+        6, 2, bias=False, dropout=Dropout(0.0, rng), rng=rng, std=0.5, proj_std=0.5
+    )
     x, memory = (Tensor(rng.standard_normal((2, 4, 6)), requires_grad=True) for _ in range(2))
     mask = padding_mask(np.array([[PAD] * 4, [1, 2, 3, PAD]]), PAD)
     y = attn(x, memory, mask=mask) if crossed else attn(x, mask=mask)

@@ -6,19 +6,7 @@ import pytest
 
 from tinygrad_tf.errors import InputError
 from toymodels.markov import Markov
-from toymodels.sentences import PAIR, Language, parse_sentences
-
-
-def test_lines_with_weights():
-    language = parse_sentences("# two\n40% Check the battery.\n\n 0.6   check the program\nwell\n")
-    assert language.vocabulary.words == ("battery", "check", "program", "the", "well")
-    assert language.weights == (0.4, 0.6, 1.0)
-    assert [language.vocabulary.text(ids) for ids in language.sentences] == [
-        "check the battery",
-        "check the program",
-        "well",
-    ]
-    assert language.probabilities[tuple(language.sentences[1])] == pytest.approx(0.3)
+from toymodels.sentences import PAIR, Language
 
 
 def test_weights_need_not_sum_to_one_and_equal_sentences_add_up():
@@ -36,22 +24,21 @@ def test_the_text_of_a_language():
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("sentences", "fault"),
     [
-        ("", "no sentences"),
-        ("# nothing\n", "no sentences"),
-        ("1 a b\n0.5 \n", "sentence 2 has no words"),
-        ("1 a b\n-1 b a", r"sentence 2, 'b a', has the weight -1"),
-        ("0 a b", "weight 0"),
-        ("nan a b", "weight nan"),
-        ("inf a b", "weight inf"),
-        ("please", "'please' is the only word"),
-        ("3 ...", "sentence 1 has no words"),
+        ([], "no sentences"),
+        ([("a b", 1), ("", 0.5)], "sentence 2 has no words"),
+        ([("...", 3)], "sentence 1 has no words"),
+        ([("a b", 1), ("b a", -1)], r"sentence 2, 'b a', has the weight -1"),
+        ([("a b", 0)], "weight 0"),
+        ([("a b", math.nan)], "weight nan"),
+        ([("a b", math.inf)], "weight inf"),
+        ([("please", 1)], "'please' is the only word"),
     ],
 )
-def test_bad_sentences_are_refused(text, fault):
+def test_bad_sentences_are_refused(sentences, fault):
     with pytest.raises(InputError, match=fault) as refused:
-        parse_sentences(text)
+        Language.of(sentences)
     assert refused.value.next
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from tinygrad_tf.engine import ops
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.models.sequence_config import EncoderConfig
+from tinygrad_tf.models.config import EncoderConfig
 from tinygrad_tf.models.stacks import EncoderStack
 from tinygrad_tf.nn.layers import Dropout, LayerNorm, Linear
 from tinygrad_tf.nn.module import Module, Parameter

@@ -8,18 +8,14 @@ are stored under our own names and `why_not` says why.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Set
+from typing import Any
 
 import numpy as np
 
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.config import GPTConfig
 from tinygrad_tf.types import Array
-
-if TYPE_CHECKING:
-    from tinygrad_tf.models.gpt import GPT
-
 
 PREFIX = "transformer."
 ACTIVATION_NAMES = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new"}
@@ -116,17 +112,37 @@ def config_from_json(given: Mapping[str, Any]) -> GPTConfig:
     )
 
 
-def file_tensors(gpt: GPT) -> dict[str, Array]:
-    """The model's arrays as they are written: GPT-2's names if it is one, else ours."""
-    own = {name: p.data for name, p in gpt.named_parameters().items()}
-    if why_not(gpt.config) is not None:
-        return own
-    tensors = {n if n == "lm_head.weight" else PREFIX + n: x for n, x in own.items()}
-    if gpt.wpe is None:
-        tensors[f"{PREFIX}wpe.weight"] = gpt.position_table
-    for name, width in _biases(gpt.config).items():
+def to_gpt2(
+    config: GPTConfig, parameters: Mapping[str, Array], position_table: Array | None = None
+) -> dict[str, Array]:
+    """Return the arrays of a model as they are written: under GPT-2's names, if it is a GPT-2.
+
+    position_table: the sinusoidal positions (block_size, n_embd) of a model that has no `wpe`.
+    """
+    if why_not(config) is not None:
+        return dict(parameters)
+    tensors = {n if n == "lm_head.weight" else PREFIX + n: x for n, x in parameters.items()}
+    if position_table is not None:
+        tensors[f"{PREFIX}wpe.weight"] = position_table
+    for name, width in _biases(config).items():
         tensors.setdefault(PREFIX + name, np.zeros(width, np.float32))
     return tensors
+
+
+def from_gpt2(config: GPTConfig, tensors: Mapping[str, Array], names: Set[str]) -> dict[str, Array]:
+    """Return the arrays of a file by our parameters' `names`; the reverse of `to_gpt2`.
+
+    Accepts GPT-2's names with and without their prefix. Leaves out what the model does not need:
+    GPT-2's buffers, biases of zero, a table that is tied or computed.
+    """
+    state = {name.removeprefix(PREFIX): x for name, x in tensors.items()}
+    if why_not(config) is not None:
+        return state
+    optional = {f"h.{i}.attn.{b}" for i in range(config.n_layer) for b in ("bias", "masked_bias")}
+    optional |= {n for n in _biases(config) if n in state and not np.any(state[n])}
+    optional |= {"wpe.weight"} if config.positions == "sinusoidal" else set()
+    optional |= {"lm_head.weight"} if config.tie_weights else set()
+    return {name: x for name, x in state.items() if name in names or name not in optional}
 
 
 def _biases(config: GPTConfig) -> dict[str, int]:
@@ -142,27 +158,3 @@ def _biases(config: GPTConfig) -> dict[str, int]:
     }
     names = {f"h.{i}.{part}.bias": n for i in range(config.n_layer) for part, n in parts.items()}
     return names | {"ln_f.bias": c}
-
-
-def load_tensors(gpt: GPT, tensors: Mapping[str, Array]) -> None:
-    """Put arrays read from a file into the model; the reverse of `file_tensors`.
-
-    Accepts GPT-2's names with and without their prefix, and passes over its buffers. Raises
-    InputError naming every tensor that is missing, unexpected or misshapen.
-    """
-    config = gpt.config
-    state = {name.removeprefix(PREFIX): x for name, x in tensors.items()}
-    if why_not(config) is None:
-        optional = {
-            f"h.{i}.attn.{b}" for i in range(config.n_layer) for b in ("bias", "masked_bias")
-        }
-        own = gpt.named_parameters()
-        zeros = {name for name in _biases(config) if name not in own}
-        zeros = {name for name in zeros if name in state and not np.any(state[name])}
-        optional |= zeros
-        if gpt.wpe is None:
-            optional.add("wpe.weight")
-        if config.tie_weights:
-            optional.add("lm_head.weight")
-        state = {name: x for name, x in state.items() if name not in optional}
-    gpt.load_state_dict(state)

@@ -9,9 +9,10 @@ import numpy as np
 from tinygrad_tf.engine import ops
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.models.sequence_config import Seq2SeqConfig
-from tinygrad_tf.models.stacks import DecoderCache, DecoderStack, EncoderStack
+from tinygrad_tf.models.config import Seq2SeqConfig
+from tinygrad_tf.models.stacks import DecoderStack, EncoderStack
 from tinygrad_tf.models.targets import teacher_forcing
+from tinygrad_tf.nn.cache import Cache
 from tinygrad_tf.nn.layers import Dropout, Linear
 from tinygrad_tf.nn.module import Module
 
@@ -19,10 +20,10 @@ __all__ = ["Seq2SeqConfig", "Transformer"]
 
 
 class Transformer(Module):
-    """Source (B, S) and target (B, T) ids -> logits (B, T, V): encoder, decoder, output layer.
+    """Encoder, decoder and output layer: source (B, S), target (B, T) -> logits (B, T, V).
 
-    The source may be dense vectors (B, S, F) instead (`src_features`): sounds, for example. Its
-    real positions are then the first `src_lengths` (B,) of each row, by default all.
+    The source is ids, or with `src_features` dense vectors (B, S, F), such as a sound. The real
+    positions of vectors are the first `src_lengths` (B,) of each row, by default all.
     """
 
     def __init__(self, config: Seq2SeqConfig, seed: int = 0) -> None:
@@ -48,48 +49,39 @@ class Transformer(Module):
             self.output = Linear(config.d_model, config.tgt_vocab_size, rng=rng, std=config.std)
 
     def encode(self, src: Any, src_lengths: Any = None) -> Tensor:
-        """The memory (B, S, C) of a source, which every decoder layer attends to."""
+        """Encode a source: the memory (B, S, C), to which every decoder layer attends."""
         return self.encoder(  # type: ignore[no-any-return]
             src, mask=self.encoder.mask(src, src_lengths)
         )
 
-    def decode(
-        self,
-        tgt: Any,
-        memory: Tensor,
-        src: Any,
-        src_lengths: Any = None,
-        *,
-        last_only: bool = False,
-    ) -> Tensor:
-        """Logits (B, T, V) for what follows each position of tgt (B, T), which begins with START.
+    def decode(self, tgt: Any, memory: Tensor, src: Any, src_lengths: Any = None) -> Tensor:
+        """Return logits (B, T, V) of the token after each position of tgt (B, T).
 
-        src and src_lengths tell which positions of the memory are real. With `last_only`, the
-        logits of the last position, (B, 1, V).
+        tgt begins with START; src and src_lengths tell which positions of the memory are real.
+        Raises InputError unless there is one target for each source.
         """
         mask = self.encoder.mask(src, src_lengths)
         if np.shape(tgt)[:1] != mask.shape[:1]:
             count = len(np.atleast_1d(tgt))
             raise InputError(f"{count} targets for {len(mask)} sources", "give one for each")
-        x = self.decoder(tgt, memory, memory_mask=mask)
-        return self.logits(x[:, -1:] if last_only else x)
+        return self.logits(self.decoder(tgt, memory, memory_mask=mask))
 
-    def decode_next(self, tgt: Any, cache: DecoderCache) -> Tensor:
-        """Logits (B, 1, V) after tgt (B, T), which continues what the cache holds."""
-        return self.logits(self.decoder(tgt, cache=cache)[:, -1:])
+    def next_logits(self, ids: Any, cache: Cache | None) -> Tensor:
+        """Return logits (B, 1, V) of the token after ids (B, T), which continue the cache."""
+        return self.logits(self.decoder(ids, cache=cache)[:, -1:])
 
     def new_cache(
         self, memory: Tensor, src: Any, src_lengths: Any = None, *, capacity: int | None = None
-    ) -> DecoderCache:
-        """An empty cache for `decode_next`: the memory's keys and values, made once per layer.
+    ) -> Cache:
+        """Make an empty cache for `next_logits`, with the memory projected once per layer.
 
-        capacity: how many positions of the target it can hold, by default max_length.
+        capacity: the largest number of positions of the target, by default max_length.
         """
         mask = self.encoder.mask(src, src_lengths)
         return self.decoder.new_cache(memory, mask, capacity or self.config.max_length)
 
     def logits(self, x: Tensor) -> Tensor:
-        """The output layer: (B, T, C) -> (B, T, V)."""
+        """Apply the output layer: (B, T, C) -> (B, T, V)."""
         if self.output is not None:
             return self.output(x)  # type: ignore[no-any-return]
         table = self.decoder.input.embedding
@@ -97,18 +89,18 @@ class Transformer(Module):
         return ops.linear(x, table.weight.T)
 
     def forward(self, src: Any, tgt: Any, src_lengths: Any = None) -> Tensor:
-        """Logits (B, T, V); tgt begins with START."""
+        """Return logits (B, T, V); tgt begins with START."""
         return self.decode(tgt, self.encode(src, src_lengths), src, src_lengths)
 
     def loss(self, src: Any, tgt: Any, src_lengths: Any = None) -> Tensor:
-        """Mean cross-entropy in nats per target token and END, by teacher forcing; PAD is ignored.
+        """Return the mean cross-entropy in nats per target token and END; PAD is ignored.
 
         tgt (B, T) holds the bare tokens, then PAD: START and END are added here. All positions
-        take one pass of the decoder. With label smoothing in training, that of the config.
+        take one pass of the decoder (teacher forcing). In training, label smoothing is applied.
         """
-        given, labels = teacher_forcing(tgt, self.config)
+        tgt_input, labels = teacher_forcing(tgt, self.config)
         return ops.cross_entropy(
-            self.forward(src, given, src_lengths),
+            self.forward(src, tgt_input, src_lengths),
             labels,
             ignore_index=self.config.pad_id,
             label_smoothing=self.config.label_smoothing if self.training else 0.0,

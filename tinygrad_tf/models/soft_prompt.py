@@ -19,7 +19,7 @@ from tinygrad_tf.engine import ops
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.gpt import GPT
-from tinygrad_tf.nn.attention import LayerCache
+from tinygrad_tf.nn.cache import Cache
 from tinygrad_tf.nn.module import Module, Parameter
 from tinygrad_tf.storage.safetensors import (
     load_safetensors,
@@ -160,28 +160,32 @@ class PromptedGPT(Module):
         """P, the number of vectors."""
         return int(self.prompt.shape[0])
 
-    def forward(
-        self, ids: Any, *, cache: list[LayerCache] | None = None, last_only: bool = False
-    ) -> Tensor:
-        """Logits (B, T, V) of the text alone; as `GPT.forward`, so that it can generate."""
-        ids = np.asarray(ids)
-        if ids.ndim != 2 or not ids.size:
-            raise InputError(f"token ids of shape {ids.shape}", "give them as (batch, time)")
-        if cache and cache[0].length:  # the prompt is in it already
-            text = self.base.embed(ids, cache[0].length - self.length)
-            return self.base.read(text, cache=cache, first=-1 if last_only else 0)
-        text = self.base.embed(ids)
-        prompt = ops.broadcast_to(self.prompt, (len(ids), *self.prompt.shape))  # (B, P, C)
-        x = ops.concatenate([prompt, text], axis=1)  # (B, P + T, C)
-        return self.base.read(x, cache=cache, first=-1 if last_only else self.length)
+    def forward(self, ids: Any) -> Tensor:
+        """Return logits (B, T, V) of the text alone."""
+        return self.base.read(self._embed(ids), first=self.length)
+
+    def next_logits(self, ids: Any, cache: Cache | None = None) -> Tensor:
+        """Return logits (B, 1, V) of the token after ids (B, T), which continue the cache."""
+        x = self._embed(ids, 0 if cache is None else cache.length)
+        if cache is not None:
+            cache.append(np.asarray(ids))
+        return self.base.read(x, cache=cache, first=-1)
+
+    def _embed(self, ids: Any, start: int = 0) -> Tensor:
+        """Embed a text from position `start` on; before position 0 the prompt comes first."""
+        text = self.base.embed(ids, start)
+        if start:
+            return text
+        prompt = ops.broadcast_to(self.prompt, (len(text), *self.prompt.shape))  # (B, P, C)
+        return ops.concatenate([prompt, text], axis=1)  # (B, P + T, C)
 
     def loss(self, ids: Any, targets: Any) -> Tensor:
         """Mean cross-entropy in nats per target of the text; the prompt predicts nothing."""
         return ops.cross_entropy(self.forward(ids), targets, ignore_index=IGNORE)
 
-    def new_cache(self) -> list[LayerCache]:
-        """An empty cache with room for the prompt and a whole context."""
-        return [LayerCache(self.length + self.config.block_size) for _ in self.base.h]
+    def new_cache(self) -> Cache:
+        """Make an empty cache with room for the prompt and a whole context."""
+        return self.base.new_cache(self.length)
 
     def load_tensors(self, tensors: Mapping[str, Any]) -> None:
         """Take the prompt's vectors from {"prompt": (P, C)}."""

@@ -1,4 +1,4 @@
-"""Stacks of blocks with their inputs: what the encoder and the decoder are made of."""
+"""Stacks of blocks: the one that all models share, and the encoder and decoder with their input."""
 
 from __future__ import annotations
 
@@ -10,15 +10,68 @@ import numpy as np
 from tinygrad_tf.engine import ops
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.models.sequence_config import SequenceConfig
+from tinygrad_tf.models.config import GPTConfig, SequenceConfig
 from tinygrad_tf.nn.block import Block
-from tinygrad_tf.nn.cross_attention import DecoderLayerCache
+from tinygrad_tf.nn.cache import Cache
 from tinygrad_tf.nn.hooks import tap
 from tinygrad_tf.nn.layers import Dropout, Embedding, LayerNorm, Linear
 from tinygrad_tf.nn.masks import length_mask, padding_mask, target_mask
 from tinygrad_tf.nn.module import Module
 from tinygrad_tf.nn.positions import sinusoidal_positions
-from tinygrad_tf.types import Array, Mask
+from tinygrad_tf.types import Mask
+
+
+class Stack(Module):
+    """Blocks that are applied in turn, and a norm at the end where norm="pre".
+
+    Initialised as in GPT-2: the projections that add to the residual stream have the smaller
+    standard deviation `proj_std`, since many of them add up.
+    """
+
+    h: list[Block]
+    ln_f: LayerNorm | None
+
+    def add_blocks(
+        self,
+        config: GPTConfig | SequenceConfig,
+        count: int,
+        *,
+        names: str,
+        final_name: str,
+        **options: Any,
+    ) -> None:
+        """Make the blocks; their names in `record` are `names` with a number.
+
+        The options are further arguments of `Block`, which the configuration does not decide.
+        """
+        shared = config.block_options()
+        self.h = [Block(**shared, **options, name=f"{names}.{i}") for i in range(count)]
+        self.ln_f = None
+        if config.norm == "pre":
+            self.ln_f = LayerNorm(
+                shared["d_model"], config.bias, eps=config.layer_norm_eps, name=final_name
+            )
+
+    def apply_blocks(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        *,
+        mask: Any = None,
+        memory_mask: Any = None,
+        cache: Cache | None = None,
+        first: int = 0,
+    ) -> Tensor:
+        """Apply every block, then the final norm: (B, T, C) -> (B, T - first, C).
+
+        The result begins at position `first`; a negative one counts from the end.
+        """
+        for i, block in enumerate(self.h):
+            layer = None if cache is None else cache.layers[i]
+            x = block(x, memory, mask=mask, memory_mask=memory_mask, cache=layer)
+        if first:
+            x = x[:, first:]
+        return x if self.ln_f is None else self.ln_f(x)
 
 
 class SequenceInput(Module):
@@ -49,39 +102,42 @@ class SequenceInput(Module):
         else:
             self.position_table = sinusoidal_positions(config.max_length, width)
 
-    def forward(self, given: Any, start: int = 0) -> Tensor:
-        """What stands at the positions from `start` on; raises InputError for what cannot be."""
-        x = self._vectors(given)
+    def forward(self, source: Any, start: int = 0) -> Tensor:
+        """Return embeddings plus positions, which begin at `start`.
+
+        Raises InputError for invalid ids or vectors, and for more positions than max_length.
+        """
+        x = self._vectors(source)
         end = start + x.shape[1]
         if end > self.config.max_length:
             raise InputError(
                 f"a sequence of {end} positions in the {self.name}, "
                 f"but the model knows {self.config.max_length}",
-                "shorten it, or train with a larger max_length",
+                "shorten it, or train with a larger `max_length`",
             )
         x = tap(self.name, "hook_embed", x)
         if self.positions is not None:
-            places = self.positions.weight[start:end]
+            positions = self.positions.weight[start:end]
         else:
-            places = Tensor(self.position_table[start:end].astype(x.dtype))
+            positions = Tensor(self.position_table[start:end].astype(x.dtype))
         return self.dropout(  # type: ignore[no-any-return]
-            x + tap(self.name, "hook_pos_embed", places)
+            x + tap(self.name, "hook_pos_embed", positions)
         )
 
-    def _vectors(self, given: Any) -> Tensor:
+    def _vectors(self, source: Any) -> Tensor:
         if self.projection is not None:
             features = self.config.src_features
-            shape = np.shape(given)
+            shape = np.shape(source)
             if len(shape) != 3 or 0 in shape or shape[2] != features:
                 raise InputError(
                     f"vectors of shape {shape} in the {self.name}",
                     f"give them as (batch, time, {features})",
                 )
             dtype = self.projection.weight.dtype
-            x = given if isinstance(given, Tensor) else Tensor(np.asarray(given, dtype))
+            x = source if isinstance(source, Tensor) else Tensor(np.asarray(source, dtype))
             return self.projection(x)  # type: ignore[no-any-return]
         assert self.embedding is not None
-        ids = np.asarray(given)
+        ids = np.asarray(source)
         if ids.ndim != 2 or not ids.size or ids.dtype.kind not in "iu":
             raise InputError(
                 f"{ids.dtype} ids of shape {ids.shape} in the {self.name}",
@@ -98,8 +154,8 @@ class SequenceInput(Module):
         return vectors if scale == 1.0 else ops.multiply(vectors, scale)
 
 
-class Stack(Module):
-    """An input, blocks one upon the other, and a norm at the end where norm="pre"."""
+class SequenceStack(Stack):
+    """The stack of an encoder or a decoder, with its input."""
 
     def __init__(
         self,
@@ -117,50 +173,31 @@ class Stack(Module):
         self.input = SequenceInput(config, vocab_size, dropout, rng, name, embedding)
         # Without a norm on the sums, their variance grows with the number of parts: as in GPT-2.
         parts = (3 if cross else 2) * n_layers if config.norm == "pre" else 1
-        self.h = [
-            Block(
-                config.d_model,
-                config.n_heads,
-                config.feed_forward_width,
-                cross=cross,
-                d_k=config.d_k,
-                d_v=config.d_v,
-                norm=config.norm,
-                activation=config.activation,
-                bias=config.bias,
-                qkv_bias=config.qkv_bias,
-                dropout=dropout,
-                rng=rng,
-                std=config.std,
-                proj_std=config.std / math.sqrt(parts),
-                eps=config.layer_norm_eps,
-                name=f"{name}.{i}",
-            )
-            for i in range(n_layers)
-        ]
-        self.ln_f: LayerNorm | None = None
-        if config.norm == "pre":
-            eps = config.layer_norm_eps
-            self.ln_f = LayerNorm(config.d_model, config.bias, eps=eps, name=f"{name}.ln_final")
-
-    def _end(self, x: Tensor) -> Tensor:
-        return x if self.ln_f is None else self.ln_f(x)
+        self.add_blocks(
+            config,
+            n_layers,
+            names=name,
+            final_name=f"{name}.ln_final",
+            cross=cross,
+            dropout=dropout,
+            rng=rng,
+            std=config.std,
+            proj_std=config.std / math.sqrt(parts),
+        )
 
 
-class EncoderStack(Stack):
-    """Every position sees every real one: ids (B, S) or vectors (B, S, F) -> (B, S, C)."""
+class EncoderStack(SequenceStack):
+    """Every position attends to every real one: ids (B, S) or vectors (B, S, F) -> (B, S, C)."""
 
     def forward(self, src: Any, *, mask: Any = None) -> Tensor:
-        """mask: True for the keys that are real, (B, 1, 1, S)."""
-        x = self.input(src)
-        for block in self.h:
-            x = block(x, mask=mask)
-        return self._end(x)
+        """Encode a source; mask (B, 1, 1, S) is True for the keys that are real."""
+        return self.apply_blocks(self.input(src), mask=mask)
 
     def mask(self, src: Any, lengths: Any = None) -> Mask:
-        """Which positions of the source are real: (B, 1, 1, S).
+        """Return which positions of the source are real: (B, 1, 1, S).
 
-        Ids are where they are not PAD; vectors are all, or the first `lengths` (B,) of each row.
+        Ids are real where they are not PAD; of vectors all, or the first `lengths` (B,) of each
+        row. Raises InputError for lengths that do not fit the source.
         """
         shape = np.shape(src)
         if len(shape) < 2:
@@ -175,25 +212,8 @@ class EncoderStack(Stack):
         return mask if len(shape) > 2 else mask & padding_mask(src, self.config.pad_id)
 
 
-class DecoderCache:
-    """What a decoder keeps between steps: ids so far, each layer's keys and values, the source."""
-
-    def __init__(self, layers: list[DecoderLayerCache], memory_mask: Mask) -> None:
-        self.layers = layers
-        self.memory_mask = memory_mask
-        self.ids: Array = np.zeros((memory_mask.shape[0], 0), np.int64)
-
-    def select(self, rows: Array) -> None:
-        """Keep these rows of the batch, in this order; a row may be taken more than once."""
-        if np.array_equal(rows, np.arange(len(self.ids))):
-            return
-        self.ids, self.memory_mask = self.ids[rows], self.memory_mask[rows]
-        for layer in self.layers:
-            layer.select(rows)
-
-
-class DecoderStack(Stack):
-    """Each position sees those before it and the whole memory: ids (B, T) -> (B, T, C)."""
+class DecoderStack(SequenceStack):
+    """Each position attends to those before it and to the memory: ids (B, T) -> (B, T, C)."""
 
     def forward(
         self,
@@ -201,21 +221,19 @@ class DecoderStack(Stack):
         memory: Tensor | None = None,
         *,
         memory_mask: Any = None,
-        cache: DecoderCache | None = None,
+        cache: Cache | None = None,
     ) -> Tensor:
-        """tgt (B, T), memory (B, S, C); with a cache, tgt continues what it holds, and it has both
-        the memory and its mask."""
-        seen = np.asarray(tgt)
-        x = self.input(seen, start=0 if cache is None else cache.ids.shape[1])
-        if cache is not None:
-            seen = cache.ids = np.concatenate([cache.ids, seen], axis=1)
-            memory_mask = cache.memory_mask
-        mask = target_mask(seen, self.config.pad_id)[:, :, -x.shape[1] :]
-        for i, block in enumerate(self.h):
-            layer = None if cache is None else cache.layers[i]
-            x = block(x, memory, mask=mask, memory_mask=memory_mask, cache=layer)
-        return self._end(x)
+        """Decode tgt (B, T) with a memory (B, S, C) and its mask.
 
-    def new_cache(self, memory: Tensor, memory_mask: Mask, capacity: int) -> DecoderCache:
-        """A cache for `capacity` positions of each row of the memory."""
-        return DecoderCache([block.new_cache(memory, capacity) for block in self.h], memory_mask)
+        With a cache, tgt continues the ids in it, and the cache holds the memory and its mask.
+        """
+        ids = np.asarray(tgt)
+        x = self.input(ids, start=0 if cache is None else cache.length)
+        if cache is not None:
+            ids, memory_mask = cache.append(ids), cache.memory_mask
+        mask = target_mask(ids, self.config.pad_id)[:, :, -x.shape[1] :]
+        return self.apply_blocks(x, memory, mask=mask, memory_mask=memory_mask, cache=cache)
+
+    def new_cache(self, memory: Tensor, memory_mask: Mask, capacity: int) -> Cache:
+        """Make an empty cache for `capacity` positions of each row of the memory."""
+        return Cache([block.new_cache(capacity, memory) for block in self.h], memory_mask)

@@ -1,4 +1,4 @@
-"""START, END and PAD: the one place that knows how target sentences are framed."""
+"""How a target is framed for training: START before it, END after it, PAD to fill a batch."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.models.sequence_config import Seq2SeqConfig
+from tinygrad_tf.models.config import Seq2SeqConfig
 from tinygrad_tf.types import Array
 
 
 def pad_sequences(sequences: Iterable[Sequence[int] | Array], pad_id: int) -> Array:
-    """Lists of ids as one array (B, T), filled up with PAD at the end."""
+    """Return lists of ids as one array (B, T), filled with PAD at the end."""
     rows = [np.asarray(ids, np.int64) for ids in sequences]
     padded = np.full((len(rows), max(map(len, rows), default=0)), pad_id, np.int64)
     for row, ids in zip(padded, rows, strict=True):
@@ -22,11 +22,11 @@ def pad_sequences(sequences: Iterable[Sequence[int] | Array], pad_id: int) -> Ar
 
 
 def teacher_forcing(tgt: Any, config: Seq2SeqConfig) -> tuple[Array, Array]:
-    """What the decoder reads and what it should answer, each (B, T + 1).
+    """Return the decoder's input and its labels, each (B, T + 1).
 
-    tgt (B, T) holds the bare tokens of each target, then PAD. `De nada` is read as START De nada
-    and answered as De nada END: the answer is the input of the next position. Raises InputError
-    where START or END stand in tgt already, or a token after PAD.
+    tgt (B, T) holds the bare tokens of each target, then PAD. The input of `De nada` is START De
+    nada and its labels are De nada END: each label is the input of the next position. Raises
+    InputError where tgt contains START or END, or a token after PAD.
     """
     ids = np.asarray(tgt)
     if ids.ndim != 2 or ids.dtype.kind not in "iu":
@@ -49,11 +49,6 @@ def teacher_forcing(tgt: Any, config: Seq2SeqConfig) -> tuple[Array, Array]:
 
 
 def target_count(tgt: Any, config: Seq2SeqConfig) -> int:
-    """How many labels the mean loss of these bare targets (B, T) is over: their tokens and ENDs."""
+    """Count the labels of bare targets (B, T) in their mean loss: tokens, and one END each."""
     ids = np.asarray(tgt)
     return int(np.count_nonzero(ids != config.pad_id)) + len(ids)
-
-
-def never_chosen(config: Seq2SeqConfig) -> list[int]:
-    """The tokens that no target contains, and so no decoding chooses: PAD and START."""
-    return [config.pad_id, config.start_id]

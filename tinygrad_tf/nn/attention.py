@@ -1,4 +1,4 @@
-"""Multi-head attention as a layer, and the cache that generation keeps of keys and values."""
+"""Multi-head attention as a layer: within one sequence, or from one sequence to another."""
 
 from __future__ import annotations
 
@@ -10,40 +10,19 @@ from tinygrad_tf.engine import ops
 from tinygrad_tf.engine.attention import merge_heads, plain_scores, split_heads
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.errors import InputError
+from tinygrad_tf.nn.cache import LayerCache, ProjectedMemory
 from tinygrad_tf.nn.hooks import is_recording, tap
 from tinygrad_tf.nn.layers import Dropout, Linear
 from tinygrad_tf.nn.module import Module
-from tinygrad_tf.types import Array
-
-
-class LayerCache:
-    """The keys and values of the positions that one layer has seen, in arrays made once."""
-
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
-        self.length = 0
-        self.arrays: tuple[Array, Array] | None = None
-
-    def extend(self, key: Array, value: Array) -> tuple[Array, Array]:
-        """Append (B, T, ·) of new positions; returns those of all positions so far."""
-        if self.arrays is None:
-            self.arrays = tuple(  # type: ignore[assignment]
-                np.empty((x.shape[0], self.capacity, x.shape[2]), x.dtype) for x in (key, value)
-            )
-        assert self.arrays is not None
-        end = self.length + key.shape[1]
-        for held, new in zip(self.arrays, (key, value), strict=True):
-            held[:, self.length : end] = new
-        self.length = end
-        return self.arrays[0][:, :end], self.arrays[1][:, :end]
 
 
 class MultiHeadAttention(Module):
     """Attention in `n_head` heads with projections in and out (Vaswani et al. 2017, 3.2.2).
 
-    x (B, T, C) asks; the keys and values come from `memory` (B, S, C), or from x itself.
-    `c_attn` holds W_Q, W_K and W_V side by side, `c_proj` is W_O. d_k and d_v are the widths of
-    one head; without them C / n_head, which must then be whole.
+    The queries come from x (B, T, C). The keys and values come from x too (self-attention), or
+    from `memory` (B, S, C), the output of an encoder (cross-attention, 3.2.3). `c_attn` holds
+    W_Q, W_K and W_V side by side, `c_proj` is W_O. d_k and d_v are the widths of one head, by
+    default C / n_head. Raises InputError where n_head does not divide C and a width is missing.
     """
 
     def __init__(
@@ -65,7 +44,7 @@ class MultiHeadAttention(Module):
         if (d_k is None or d_v is None) and d_model % n_head:
             raise InputError(
                 f"{d_model} channels cannot be divided among {n_head} heads",
-                f"make n_embd a multiple of n_head, such as {d_model // n_head * n_head or n_head}",
+                f"use {d_model // n_head * n_head or n_head} channels, or give `d_k` and `d_v`",
             )
         self.n_head = n_head
         self.key_width = n_head * (d_k or d_model // n_head)
@@ -85,12 +64,16 @@ class MultiHeadAttention(Module):
     def forward(
         self,
         x: Tensor,
-        memory: Tensor | None = None,
+        memory: Tensor | ProjectedMemory | None = None,
         *,
         mask: Any = None,
         cache: LayerCache | None = None,
     ) -> Tensor:
-        """(B, T, C) -> (B, T, C)."""
+        """Return the context of each query, projected: (B, T, C) -> (B, T, C).
+
+        mask: which keys count, see `nn.masks`. cache: keys and values of earlier positions, which
+        x continues. Raises RuntimeError for a cache where gradients are recorded.
+        """
         if memory is None and cache is None and self._is_packed() and not is_recording():
             drop = self.dropout.mask((x.shape[0], self.n_head, x.shape[1], x.shape[1]), x.dtype)
             context = ops.self_attention(
@@ -101,8 +84,7 @@ class MultiHeadAttention(Module):
             if cache is not None:
                 if key.requires_grad:
                     raise RuntimeError(
-                        "a cache keeps numbers without their graph; "
-                        "use it within no_grad(), or leave it out"
+                        "a cache keeps values without their graph: use it within no_grad()"
                     )
                 key, value = map(Tensor, cache.extend(key.data, value.data))
             drop = self.dropout.mask((x.shape[0], self.n_head, x.shape[1], key.shape[1]), x.dtype)
@@ -113,7 +95,16 @@ class MultiHeadAttention(Module):
     def _is_packed(self) -> bool:
         return self.key_width == self.value_width
 
-    def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    def project(self, memory: Tensor) -> ProjectedMemory:
+        """Compute the keys and values of a memory (B, S, C), to be used for many queries."""
+        k = self.key_width
+        weight, bias = self.c_attn.weight, self.c_attn.bias
+        both = ops.linear(memory, weight[:, k:], None if bias is None else bias[k:])
+        return ProjectedMemory(both[..., :k], both[..., k:])
+
+    def _project(
+        self, x: Tensor, memory: Tensor | ProjectedMemory | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Q of x, K and V of the memory: (B, T, H·d_k), (B, S, H·d_k), (B, S, H·d_v)."""
         k = self.key_width
         if memory is None:
@@ -121,8 +112,8 @@ class MultiHeadAttention(Module):
             return qkv[..., :k], qkv[..., k : 2 * k], qkv[..., 2 * k :]
         weight, bias = self.c_attn.weight, self.c_attn.bias
         query = ops.linear(x, weight[:, :k], None if bias is None else bias[:k])
-        both = ops.linear(memory, weight[:, k:], None if bias is None else bias[k:])
-        return query, both[..., :k], both[..., k:]
+        key, value = memory if isinstance(memory, ProjectedMemory) else self.project(memory)
+        return query, key, value
 
     def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Any, drop: Any) -> Tensor:
         return ops.attention(
@@ -132,7 +123,7 @@ class MultiHeadAttention(Module):
     def _attend_in_steps(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Any, drop: Any
     ) -> Tensor:
-        """The same with every intermediate value named; heads as (B, T, H, d)."""
+        """Compute the same with every intermediate value recorded; heads are (B, T, H, d)."""
         n = self.n_head
         by_head = [
             tap(self.name, hook, part.reshape(*part.shape[:-1], n, part.shape[-1] // n))

@@ -8,20 +8,20 @@ import numpy as np
 
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.nn.attention import LayerCache, MultiHeadAttention
-from tinygrad_tf.nn.cross_attention import CrossAttention, DecoderLayerCache, ProjectedMemory
+from tinygrad_tf.nn.attention import MultiHeadAttention
+from tinygrad_tf.nn.cache import LayerCache, ProjectedMemory
 from tinygrad_tf.nn.hooks import tap
 from tinygrad_tf.nn.layers import Dropout, FeedForward, LayerNorm
 from tinygrad_tf.nn.module import Module
 
 
 class Block(Module):
-    """x + attention, with `cross` + attention to the memory, then + feed-forward.
+    """Self-attention, with `cross` also attention to the memory, then the feed-forward.
 
-    (B, T, C) -> (B, T, C). norm="pre" normalises what goes into each part (GPT-2), norm="post"
-    what comes out of each sum (Vaswani et al. 2017). `causal` makes it a GPT's block, `cross` a
-    decoder's, which takes its mask from outside. d_k and d_v are the widths of one head, by
-    default d_model / n_head.
+    (B, T, C) -> (B, T, C); each part is added to its input. norm="pre" normalises the input of
+    each part (GPT-2), norm="post" each sum (Vaswani et al. 2017). A GPT's block is `causal`; a
+    decoder's block has `cross`, and its caller gives the mask. d_k and d_v are the widths of one
+    head, by default d_model / n_head. Raises InputError for an unknown norm.
     """
 
     def __init__(
@@ -54,10 +54,10 @@ class Block(Module):
             d_model, n_head, causal=causal, name=f"{name}.attn", **heads, **drawn
         )
         self.ln_cross: LayerNorm | None = None
-        self.cross_attn: CrossAttention | None = None
+        self.cross_attn: MultiHeadAttention | None = None
         if cross:
             self.ln_cross = LayerNorm(d_model, bias, eps=eps, name=f"{name}.ln_cross")
-            self.cross_attn = CrossAttention(
+            self.cross_attn = MultiHeadAttention(
                 d_model, n_head, name=f"{name}.cross_attn", **heads, **drawn
             )
         self.ln_2 = LayerNorm(d_model, bias, eps=eps, name=f"{name}.ln2")
@@ -74,20 +74,17 @@ class Block(Module):
         *,
         mask: Any = None,
         memory_mask: Any = None,
-        cache: LayerCache | DecoderLayerCache | None = None,
+        cache: LayerCache | None = None,
     ) -> Tensor:
-        """(B, T, C), and of a decoder the memory (B, S, C) -> (B, T, C).
+        """Return the block's output (B, T, C); a decoder's block also reads a memory (B, S, C).
 
-        With a cache, x continues the positions that it holds; a decoder's stands for the memory.
+        With a cache, x continues the positions in it, and the memory is taken from it.
         """
-        given: Tensor | ProjectedMemory | None = memory
-        if isinstance(cache, DecoderLayerCache):
-            own: LayerCache | None = cache.own
-            given = cache.memory
-        else:
-            own = cache
+        source: Tensor | ProjectedMemory | None = memory
+        if cache is not None and cache.memory is not None:
+            source = cache.memory
         x = tap(self.name, "hook_resid_pre", x)
-        x = self._add(x, self.ln_1, "hook_attn_out", self.attn, mask=mask, cache=own)
+        x = self._add(x, self.ln_1, "hook_attn_out", self.attn, mask=mask, cache=cache)
         x = tap(self.name, "hook_resid_mid", x)
         if self.cross_attn is not None and self.ln_cross is not None:
             x = self._add(
@@ -95,7 +92,7 @@ class Block(Module):
                 self.ln_cross,
                 "hook_cross_attn_out",
                 self.cross_attn,
-                memory=given,
+                memory=source,
                 mask=memory_mask,
             )
             x = tap(self.name, "hook_resid_mid_cross", x)
@@ -103,13 +100,13 @@ class Block(Module):
         return tap(self.name, "hook_resid_post", x)
 
     def _add(self, x: Tensor, norm: LayerNorm, hook: str, part: Module, **options: Any) -> Tensor:
-        """x + part(norm(x)), or norm(x + part(x))."""
+        """Return x + part(norm(x)) where norm is "pre", norm(x + part(x)) where it is "post"."""
         if self.norm == "pre":
             return x + tap(self.name, hook, part(norm(x), **options))
         return norm(x + tap(self.name, hook, part(x, **options)))  # type: ignore[no-any-return]
 
-    def new_cache(self, memory: Tensor, capacity: int) -> DecoderLayerCache:
-        """An empty cache for `capacity` positions, with the memory projected; of a decoder only."""
-        if self.cross_attn is None:
-            raise RuntimeError(f"{self.name} has no cross-attention; its cache is a LayerCache")
-        return DecoderLayerCache(LayerCache(capacity), self.cross_attn.project(memory))
+    def new_cache(self, capacity: int, memory: Tensor | None = None) -> LayerCache:
+        """Make an empty cache for `capacity` positions; a decoder's block projects the memory."""
+        if self.cross_attn is None or memory is None:
+            return LayerCache(capacity)
+        return LayerCache(capacity, self.cross_attn.project(memory))

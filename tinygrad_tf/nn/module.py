@@ -1,10 +1,11 @@
-"""Module: parameters with names, found by walking the attributes."""
+"""Module and Parameter: the parameters of a model by the names of its attributes."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import groupby
 from typing import Any, Self
 
 import numpy as np
@@ -24,14 +25,39 @@ class Parameter(Tensor):
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
         super().__init__(data, requires_grad)
 
+    def __repr__(self) -> str:
+        frozen = "" if self.requires_grad else ", frozen"
+        return f"Parameter(shape={self.shape}, dtype={self.dtype}{frozen})"
+
 
 class Module:
-    """A part of a model: its Parameters, Modules and lists of Modules are its attributes."""
+    """A part of a model; its attributes are its Parameters, Modules and lists of Modules.
+
+    Printed, it is the tree of its parts, with shapes and the numbers of parameters.
+    """
 
     training = True
 
+    def __repr__(self) -> str:
+        parts = list(self._children())
+        shapes = ", ".join(f"{n} {p.shape}" for n, p in parts if isinstance(p, Parameter))
+        counted = f"{self.parameter_count():,} parameters"
+        modules = [(n, m) for n, m in parts if isinstance(m, Module) and m.parameter_count()]
+        details = [part for part in (self.summary(), counted if modules else shapes) if part]
+        lines = [f"{type(self).__name__}({'; '.join(details)})"]
+        texts = [(name, repr(module).replace("\n", "\n  ")) for name, module in modules]
+        for text, same in groupby(texts, key=lambda pair: pair[1]):
+            names = [name for name, _ in same]
+            more = "" if len(names) == 1 else f" ... {names[-1]}"
+            lines.append(f"  {names[0]}{more}: {text}")
+        return "\n".join(lines)
+
+    def summary(self) -> str:
+        """Return what `repr` says of the module besides its parameters; by default nothing."""
+        return ""
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes; calling the module calls this."""
+        """Compute the module's output; calling the module calls this."""
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -47,21 +73,21 @@ class Module:
                         yield f"{name}.{i}", item
 
     def modules(self) -> Iterator[Module]:
-        """This module and all below it."""
+        """Yield this module and all below it."""
         yield self
         for _, child in self._children():
             if isinstance(child, Module):
                 yield from child.modules()
 
     def named_parameters(self) -> dict[str, Parameter]:
-        """Every parameter once, by its dotted name: a shared one goes by its first name."""
-        found: dict[str, Parameter] = {}
+        """Return every parameter once, by its dotted name; a shared one has its first name."""
+        named: dict[str, Parameter] = {}
         seen: set[int] = set()
         for name, parameter in self._walk(""):
             if id(parameter) not in seen:
                 seen.add(id(parameter))
-                found[name] = parameter
-        return found
+                named[name] = parameter
+        return named
 
     def _walk(self, prefix: str) -> Iterator[tuple[str, Parameter]]:
         for name, child in self._children():
@@ -71,16 +97,16 @@ class Module:
                 yield prefix + name, child
 
     def parameters(self) -> list[Parameter]:
-        """Every parameter once."""
+        """Return every parameter once."""
         return list(self.named_parameters().values())
 
     def parameter_count(self) -> int:
-        """How many numbers are learned."""
+        """Count the numbers that are learned."""
         return sum(p.size for p in self.parameters())
 
     @contextmanager
     def substituted(self, parameters: Mapping[str, Any]) -> Iterator[None]:
-        """Within this context the named parameters are these Tensors instead.
+        """Replace the named parameters by these Tensors within this context.
 
         So a loss becomes a function of the parameters, to be differentiated to any order:
 
@@ -90,8 +116,8 @@ class Module:
 
             hvp(loss, [model.named_parameters()], [directions])
 
-        One thread at a time is let in; those that use the module without it would see these
-        Tensors too. Raises InputError for an unknown name or another shape.
+        Only one thread at a time may do so, and other threads that use the module meanwhile see
+        these Tensors too. Raises InputError for an unknown name or another shape.
         """
         with _substituting:
             yield from self._substituted(parameters)
@@ -139,20 +165,20 @@ class Module:
         return self
 
     def zero_grad(self) -> None:
-        """Forget the gradients that `backward()` collected."""
+        """Remove the gradients that `backward()` collected."""
         for parameter in self.parameters():
             parameter.grad = None
 
     def state_dict(self) -> dict[str, Array]:
-        """A copy of every parameter by name."""
+        """Return a copy of every parameter by name."""
         return {name: p.data.copy() for name, p in self.named_parameters().items()}
 
     def file_tensors(self) -> dict[str, Array]:
-        """The arrays to write to a file, by their names there."""
+        """Return the arrays to write to a file, by their names there."""
         return {name: p.data for name, p in self.named_parameters().items()}
 
     def load_tensors(self, tensors: Mapping[str, Any]) -> None:
-        """Copy arrays read from a file into the parameters; the reverse of `file_tensors`."""
+        """Load the arrays of a file into the parameters; the reverse of `file_tensors`."""
         self.load_state_dict(tensors)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -175,7 +201,7 @@ class Module:
 
 
 def _slots(module: Module) -> Iterator[tuple[Any, Any, Any]]:
-    """Every place (container, key, value) where a module may keep a Parameter of its own."""
+    """Yield every place (container, key, value) where a module may keep a Parameter of its own."""
     for name, value in vars(module).items():
         yield vars(module), name, value
         if isinstance(value, list):

@@ -8,7 +8,7 @@ import numpy as np
 
 from tinygrad_tf.engine.graph import no_grad
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.models.decoding import Hypothesis
+from tinygrad_tf.models.beam_search import Hypothesis
 from tinygrad_tf.models.seq2seq import Transformer
 from tinygrad_tf.nn.hooks import record
 from tinygrad_tf.tasks.task_tokenizer import TaskTokenizer

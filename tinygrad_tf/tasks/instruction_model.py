@@ -22,8 +22,8 @@ from tinygrad_tf.corpus.combinations import (
 )
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.config import GPTConfig
+from tinygrad_tf.models.generation import generate_tokens
 from tinygrad_tf.models.gpt import GPT
-from tinygrad_tf.models.sampling import generate_tokens
 from tinygrad_tf.tasks.instruction_tokens import InstructionTokenizer
 from tinygrad_tf.tasks.instruction_tuning import InstructionTask
 from tinygrad_tf.tasks.task import OpenedRun

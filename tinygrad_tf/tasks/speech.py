@@ -13,7 +13,7 @@ import numpy as np
 
 from tinygrad_tf.audio import MFCCSettings, SpeechFeatures
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.models.decoding import greedy
+from tinygrad_tf.models.beam_search import greedy
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
 from tinygrad_tf.tasks.examples import PairExamples, Sequences
 from tinygrad_tf.tasks.recordings import deal, find_recordings

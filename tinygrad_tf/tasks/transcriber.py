@@ -18,7 +18,7 @@ from tinygrad_tf.audio import (
     resample,
     stack_frames,
 )
-from tinygrad_tf.models.decoding import LENGTH_PENALTY, Hypothesis, beam_search, greedy
+from tinygrad_tf.models.beam_search import LENGTH_PENALTY, Hypothesis, beam_search, greedy
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
 from tinygrad_tf.tasks.decoded_text import DecodedText, cross_attention
 from tinygrad_tf.tasks.examples import Sequences

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from tinygrad_tf.corpus.phrases import ALWAYS, draw_phrases
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.models.decoding import greedy
+from tinygrad_tf.models.beam_search import greedy
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
 from tinygrad_tf.models.targets import pad_sequences
 from tinygrad_tf.tasks.examples import PairExamples

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tinygrad_tf.models.decoding import (
+from tinygrad_tf.models.beam_search import (
     LENGTH_PENALTY,
     Hypothesis,
     beam_search,

@@ -10,6 +10,7 @@ import pytest
 from tinygrad_tf import Tensor, grad, no_grad, ops
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.nn import Block, Dropout, LayerCache, MultiHeadAttention, record
+from tinygrad_tf.nn.masks import padding_mask
 
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(0)
@@ -174,18 +175,36 @@ def test_weight_counts_of_the_paper(bias: bool) -> None:
         assert block.attn.parameter_count() == 1_048_576
 
 
-def test_pre_and_post_norm_place_the_norms() -> None:
-    for norm in ("pre", "post"):
-        block = Block(
-            12, 2, 24, norm=norm, dropout=Dropout(0.0, RNG), rng=np.random.default_rng(3), std=0.4
-        )
-        for p in block.parameters():  # gains and biases, too, must tell the norms apart
-            p.data += 0.2 * RNG.standard_normal(p.shape, np.float32)
-        x = X
-        if norm == "pre":
-            x = x + block.attn(block.ln_1(x))
-            x = x + block.mlp(block.ln_2(x))
-        else:
-            x = block.ln_1(x + block.attn(x))
-            x = block.ln_2(x + block.mlp(x))
-        np.testing.assert_allclose(block(X).data, x.data, atol=1e-5)
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_memory_may_be_projected_before(bias: bool) -> None:
+    attn = layer(d_k=3, d_v=5, bias=bias)
+    projected = attn.project(MEMORY)
+    assert projected.key.shape == (2, 7, 6) and projected.value.shape == (2, 7, 10)
+    np.testing.assert_array_equal(attn(X, projected).data, attn(X, MEMORY).data)
+
+
+def test_the_shapes_of_the_small_example() -> None:
+    """You are welcome PAD: embedding 6, two heads of 3, without biases; 108 weights in Q, K, V."""
+    rng = np.random.default_rng(5)
+    attn = MultiHeadAttention(6, 2, bias=False, dropout=Dropout(0.0, rng), rng=rng, std=0.5)
+    assert attn.c_attn.weight.shape == (6, 18) and attn.c_attn.weight.size == 3 * 36 == 108
+    assert attn.c_proj.weight.shape == (6, 6)
+    x = Tensor(rng.standard_normal((1, 4, 6)))
+    with record() as values:
+        y = attn(x, mask=padding_mask(np.array([[57, 62, 17, 1]]), 1))
+    shapes = {name: value.shape for name, value in values.items()}
+    assert shapes["hook_q"] == shapes["hook_k"] == shapes["hook_v"] == (1, 4, 2, 3)
+    assert shapes["hook_attn_scores"] == shapes["hook_pattern"] == (1, 2, 4, 4)
+    assert shapes["hook_z"] == (1, 4, 2, 3) and y.shape == (1, 4, 6)
+    q, k = (values[n].data.swapaxes(1, 2) for n in ("hook_q", "hook_k"))
+    scores = values["hook_attn_scores"].data
+    np.testing.assert_allclose(
+        scores[..., :3], (q @ k.swapaxes(2, 3) / 1.7320508075688772)[..., :3], atol=1e-12
+    )
+    assert np.isneginf(scores[..., 3]).all()
+    # Heads are columns of the projection: a reshape without the swap mixes positions.
+    whole = ops.matmul(x, attn.c_attn.weight[:, :6]).data
+    for head in range(2):
+        own = x.data @ attn.c_attn.weight.data[:, 3 * head : 3 * head + 3]
+        np.testing.assert_allclose(q[:, head], own, atol=1e-12)
+    assert not np.allclose(whole.reshape(1, 2, 4, 3), q)

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from tinygrad_tf import no_grad, ops
 from tinygrad_tf.errors import FailedError, InputError
-from tinygrad_tf.models import decoding
-from tinygrad_tf.models.decoding import Hypothesis, beam_search, greedy, penalty, sample
+from tinygrad_tf.models.beam_search import Hypothesis, beam_search, greedy, penalty, sample
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
 from tinygrad_tf.models.targets import pad_sequences
+from tinygrad_tf.train.optim import AdamW
 
 V, PAD, START, END = 7, 0, 1, 2
-LONGEST = 6
+LONGEST = 5
 
 
 def make(seed: int, dtype: Any = float, **options: Any) -> Transformer:
@@ -74,48 +74,39 @@ def beam_by_hand(model: Transformer, src: list[int], beam: int, alpha: float) ->
 
 
 @given(seeds, sources, st.integers(2, 4), st.sampled_from([0.0, 0.6]))
-@settings(max_examples=20)
+@settings(max_examples=12)
 @no_grad()
 def test_beam_search_is_the_plain_loop(seed: int, srcs: Any, beam: int, alpha: float) -> None:
-    """And nothing more than what it finds, but for the greedy hypothesis."""
+    """The best of what it finds, and of the greedy hypothesis."""
     model, padded = make(seed), pad_sequences(srcs, PAD)
-    source = decoding.Source(model, padded, None, LONGEST, use_cache=True)
-    for src, mine in zip(srcs, decoding._search(source, beam, alpha), strict=True):
-        assert {(round(h.score, 9), h.tokens) for h in mine} == beam_by_hand(
-            model, src, beam, alpha
-        )
+    found = beam_search(model, padded, beam=beam, n_best=beam, length_penalty=alpha)
+    firsts = greedy(model, padded, length_penalty=alpha)
+    for src, mine, first in zip(srcs, found, firsts, strict=True):
+        candidates = beam_by_hand(model, src, beam, alpha) | {(round(first.score, 9), first.tokens)}
+        expected = sorted(candidates, reverse=True)[:beam]
+        assert sorted(((round(h.score, 9), h.tokens) for h in mine), reverse=True) == expected
 
 
-@given(seeds, sources, st.integers(1, LONGEST), st.booleans())
-@settings(max_examples=30)
-def test_greedy_is_the_plain_loop(seed: int, srcs: Any, limit: int, use_cache: bool) -> None:
+@given(seeds, sources, st.integers(1, LONGEST))
+@settings(max_examples=12)
+def test_greedy_is_the_plain_loop(seed: int, srcs: Any, limit: int) -> None:
     model = make(seed)
-    found = greedy(model, pad_sequences(srcs, PAD), limit, use_cache=use_cache)
+    found = greedy(model, pad_sequences(srcs, PAD), limit)
     for src, h in zip(srcs, found, strict=True):
         assert (list(h.tokens), h.finished) == greedy_by_hand(model, src, limit)
         assert h.log_prob == pytest.approx(log_prob(model, src, h), abs=1e-9)
 
 
 @given(seeds, sources, st.sampled_from([0.0, 0.6, 1.0]))
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_beam_one_is_greedy(seed: int, srcs: Any, alpha: float) -> None:
     model, padded = make(seed), pad_sequences(srcs, PAD)
     one = beam_search(model, padded, beam=1, length_penalty=alpha)
     assert [h for (h,) in one] == greedy(model, padded, length_penalty=alpha)
 
 
-@given(seeds, sources, st.integers(2, 5), st.sampled_from([0.0, 0.6, 2.0]))
-@settings(max_examples=40)
-def test_no_beam_is_worse_than_greedy(seed: int, srcs: Any, beam: int, alpha: float) -> None:
-    model, padded = make(seed), pad_sequences(srcs, PAD)
-    first = greedy(model, padded, length_penalty=alpha)
-    found = beam_search(model, padded, beam=beam, n_best=beam, length_penalty=alpha)
-    for h, best in zip(first, found, strict=True):
-        assert best[0].score >= h.score
-
-
 @given(seeds, sources, st.integers(1, 5), st.integers(1, LONGEST))
-@settings(max_examples=30)
+@settings(max_examples=12)
 def test_hypotheses_are_what_they_say(seed: int, srcs: Any, beam: int, limit: int) -> None:
     model = make(seed)
     found = beam_search(model, pad_sequences(srcs, PAD), limit, beam=beam, n_best=beam)
@@ -131,20 +122,6 @@ def test_hypotheses_are_what_they_say(seed: int, srcs: Any, beam: int, limit: in
             assert h.score == pytest.approx(h.log_prob / ((5 + length) / 6) ** 0.6, abs=1e-12)
 
 
-@given(seeds, sources, st.integers(1, 4))
-@settings(max_examples=25)
-def test_cached_and_fed_again_are_the_same(seed: int, srcs: Any, beam: int) -> None:
-    model, padded = make(seed), pad_sequences(srcs, PAD)
-    one, other = (
-        beam_search(model, padded, beam=beam, n_best=beam, use_cache=flag) for flag in (True, False)
-    )
-    for mine, theirs in zip(one, other, strict=True):
-        assert [h.tokens for h in mine] == [h.tokens for h in theirs]
-        np.testing.assert_allclose(
-            [h.log_prob for h in mine], [h.log_prob for h in theirs], atol=1e-9
-        )
-
-
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_cached_logits_in_float32(norm: str) -> None:
     model = make(3, np.float32, norm=norm, d_k=3, d_v=5).eval()
@@ -155,12 +132,12 @@ def test_cached_logits_in_float32(norm: str) -> None:
         whole = model.decode(tgt, memory, src).data
         cache = model.new_cache(memory, src)
         for t in range(4):
-            step = model.decode_next(tgt[:, t : t + 1], cache).data[:, 0]
+            step = model.next_logits(tgt[:, t : t + 1], cache).data[:, 0]
             np.testing.assert_allclose(step, whole[:, t], atol=1e-6 * np.abs(whole).max())
 
 
 @given(seeds, sources)
-@settings(max_examples=20)
+@settings(max_examples=12)
 def test_rows_of_a_batch_are_decoded_as_if_alone(seed: int, srcs: Any) -> None:
     model = make(seed)
     together = beam_search(model, pad_sequences(srcs, PAD), beam=3, n_best=3)
@@ -208,7 +185,7 @@ def test_the_length_penalty() -> None:
 
 # --- sampling ---
 @given(seeds, sources, st.integers(0, 99))
-@settings(max_examples=20)
+@settings(max_examples=12)
 def test_samples_are_what_they_say(seed: int, srcs: Any, draw: int) -> None:
     model, padded = make(seed), pad_sequences(srcs, PAD)
     found = sample(model, padded, rng=np.random.default_rng(draw))
@@ -233,8 +210,8 @@ def test_samples_come_as_often_as_their_probability() -> None:
         probs = ops.softmax(model([[3, 4]], [[START]])).data[0, 0]
     probs[[PAD, START]] = 0.0
     probs /= probs.sum()
-    told = [h.tokens[0] if h.tokens else END for h in found]
-    counts = np.bincount(told, minlength=V)
+    first = [h.tokens[0] if h.tokens else END for h in found]
+    counts = np.bincount(first, minlength=V)
     assert np.abs(counts / 4000 - probs).max() < 4 * math.sqrt(0.25 / 4000)
 
 
@@ -242,33 +219,100 @@ def test_samples_come_as_often_as_their_probability() -> None:
 def test_dense_sources_are_decoded() -> None:
     model = make(5, src_vocab_size=None, src_features=3)
     src = np.random.default_rng(0).standard_normal((2, 5, 3))
-    for use_cache in (True, False):
-        both = beam_search(model, src, src_lengths=[5, 2], beam=3, use_cache=use_cache)
-        (alone,) = beam_search(model, src[1:, :2], beam=3, use_cache=use_cache)
-        assert both[1][0].tokens == alone[0].tokens
-        assert both[1][0].score == pytest.approx(alone[0].score, abs=1e-9)
+    both = beam_search(model, src, src_lengths=[5, 2], beam=3)
+    (alone,) = beam_search(model, src[1:, :2], beam=3)
+    assert both[1][0].tokens == alone[0].tokens
+    assert both[1][0].score == pytest.approx(alone[0].score, abs=1e-9)
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
-        ({"limit": 0}, "a limit of 0 tokens; the model can write 1 to 6"),
-        ({"limit": 7}, "a limit of 7 tokens"),
+        ({"limit": 0}, "a limit of 0 tokens; the model can write 1 to 5"),
+        ({"limit": 6}, "a limit of 6 tokens"),
         ({"beam": 0}, "a beam of 0"),
         ({"beam": 2, "n_best": 3}, "the 3 best of a beam of 2"),
         ({"length_penalty": -1.0}, "length penalty -1.0"),
         ({"length_penalty": math.nan}, "length penalty nan"),
     ],
 )
-def test_options_that_mean_nothing_are_refused(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_options_that_mean_nothing_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         beam_search(make(0), [[3]], **options)
-    with pytest.raises(InputError, match="temperature is -1"):
+    with pytest.raises(InputError, match="`temperature` is -1"):
         sample(make(0), [[3]], temperature=-1.0)
 
 
-def test_a_model_that_diverged_is_told() -> None:
+def test_a_model_that_diverged_is_reported() -> None:
     model = make(0)
     model.parameters()[0].data[:] = np.nan
     with pytest.raises(FailedError, match="not finite"):
         greedy(model, [[3, 4]])
+
+
+# --- how often encoder and decoder run ---
+@pytest.fixture(scope="module")
+def translator() -> Transformer:
+    """Learned by heart: You are welcome / De nada, and one more pair."""
+    config = Seq2SeqConfig(
+        src_vocab_size=7, tgt_vocab_size=7, d_model=12, n_heads=2, d_ff=16, max_length=6
+    )
+    model = Transformer(config)
+    optimizer = AdamW(model, lr=3e-3)
+    src, tgt = np.array([[3, 4, 5], [4, 6, PAD]]), np.array([[5, 6, PAD], [6, 3, 3]])
+    for _ in range(80):
+        optimizer.zero_grad()
+        model.loss(src, tgt).backward()
+        optimizer.step()
+    return model
+
+
+def test_passes_for_de_nada_end(translator: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training: each stack once for three labels. Inference: encoder once, decoder thrice."""
+    passes: list[str] = []
+    for stack in (translator.encoder, translator.decoder):
+
+        def counted(*args: Any, stack: Any = stack, forward: Any = stack.forward, **kw: Any) -> Any:
+            passes.append(type(stack).__name__)
+            return forward(*args, **kw)
+
+        monkeypatch.setattr(stack, "forward", counted)
+    translator.loss([[3, 4, 5]], [[5, 6]])
+    assert passes == ["EncoderStack", "DecoderStack"]
+    (h,) = greedy(translator, [[3, 4, 5]])
+    assert h.tokens == (5, 6) and h.finished
+    assert passes[2:] == ["EncoderStack", *["DecoderStack"] * 3]
+
+
+def test_the_memory_is_projected_once_per_layer(
+    translator: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    for block in translator.decoder.h:
+        attn = block.cross_attn
+        assert attn is not None
+
+        def counted(memory: Any, own: Any = attn.project) -> Any:
+            calls.append(1)
+            return own(memory)
+
+        monkeypatch.setattr(attn, "project", counted)
+    greedy(translator, [[3, 4, 5]])
+    assert len(calls) == len(translator.decoder.h)
+
+
+def test_it_stops_at_end_or_at_the_limit(translator: Transformer) -> None:
+    src = [[3, 4, 5], [4, 6, PAD]]
+    assert [h.tokens for h in greedy(translator, src)] == [(5, 6), (6, 3, 3)]
+    cut = greedy(translator, src, 2)
+    assert [(h.tokens, h.finished) for h in cut] == [((5, 6), False), ((6, 3), False)]
+    exact = greedy(translator, src, 3)
+    assert [h.finished for h in exact] == [True, False]
+
+
+def test_training_goes_on_as_it_was(translator: Transformer) -> None:
+    for mode in (True, False):
+        translator.train(mode)
+        greedy(translator, [[3, 4, 5]])
+        assert translator.training is translator.decoder.h[0].mlp.training is mode
+    translator.train()
