@@ -57,11 +57,11 @@ def test_a_shared_node_has_its_inputs_once():
 
 def test_a_constant_is_on_the_side_where_it_was_written():
     x = Value(2.0)
-    made = {
+    values = {
         "* 3": x * 3, "3 *": 3 * x, "+ 3": x + 3, "3 +": 3 + x, "- 2": x - 2, "2 -": 2 - x,
         "/ 4": x / 4, "1 /": 1 / x, "** 2": x**2, "2 **": 2**x, "max 1": x.max(1), "-": -x,
     }  # fmt: skip
-    for label, y in made.items():
+    for label, y in values.items():
         assert draw(y).boxes[0].title == label
     assert draw(x).boxes[0].title == "value"
 

@@ -198,7 +198,7 @@ def test_too_large_is_infinite():
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: Value(-1.0).log(), r"log\(-1\) is not a real number"),
         (lambda: Value(0.0).log(), r"log\(0\) is not a real number"),
@@ -210,8 +210,8 @@ def test_too_large_is_infinite():
         (lambda: Value(math.inf).sin(), r"sin\(inf\)"),
     ],
 )
-def test_an_undefined_result_is_refused(make, said):
-    with pytest.raises(InputError, match=said):
+def test_an_undefined_result_is_refused(make, message):
+    with pytest.raises(InputError, match=message):
         make()
 
 

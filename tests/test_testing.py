@@ -79,8 +79,8 @@ def test_numbers_and_shapes_shrink_to_the_simplest() -> None:
     quick = settings(max_examples=300, database=None)
     assert find(arrays(shapes(), positive), lambda x: True, settings=quick).shape == ()
     assert find(arrays((2,), positive), lambda x: True, settings=quick).tolist() == [1.0, 1.0]
-    found = find(arrays(shapes()), lambda x: x.size > 0 and x.max() > 0.3, settings=quick)
-    assert found.shape == () and found == 0.375
+    smallest = find(arrays(shapes()), lambda x: x.size > 0 and x.max() > 0.3, settings=quick)
+    assert smallest.shape == () and smallest == 0.375
 
 
 @few

@@ -31,7 +31,7 @@ BINARY: dict[
 
 @dataclass(eq=False)
 class Twin:
-    """A number, and of what it was made with which slopes; no parents: a leaf or a constant."""
+    """A number, its operands and the slope by each; without operands, a leaf or a constant."""
 
     data: float
     parents: list[tuple[Twin, float]] = field(default_factory=list)
@@ -55,13 +55,13 @@ class Twin:
         return seen[self]
 
     def add_slope(self, of: Twin) -> None:
-        """What one backward of self adds to the gradient of `of`."""
+        """Add to the gradient of `of` what one backward of self adds."""
         total, size = self.slope(of, {})
         of.grad += total
         of.size += size
 
     def agrees(self, gradient: float) -> bool:
-        """Whether a gradient differs by no more than rounding."""
+        """True where a gradient differs by rounding errors at most."""
         return abs(gradient - self.grad) <= 1e-11 * self.size
 
 

@@ -47,7 +47,7 @@ def by_dot(weights: list[Any], bias: Any, x: list[Any]) -> Any:
 
 
 def step(make: Callable[[float], Any], neuron: Callable[..., Any]) -> Step:
-    """Forget the gradients, forward, backward; returns the result and all gradients."""
+    """Make a step: reset gradients, forward, backward; it returns the result and all gradients."""
     layers = network(make)
     parameters = [p for layer in layers for weights, bias in layer for p in (*weights, bias)]
 
@@ -84,8 +84,8 @@ def compare(peer: Callable[[float], Any], rounds: int) -> dict[str, float]:
         "Value, same lines": step(Value, by_sum),
     }
     (right, gradients), *others = [run() for run in steps.values()]
-    for result, found in others:
-        pairs = zip([right, *gradients], [result, *found], strict=True)
+    for result, ours in others:
+        pairs = zip([right, *gradients], [result, *ours], strict=True)
         if any(abs(a - b) > 1e-9 * max(1.0, abs(a)) for a, b in pairs):
             raise ValueError("the engines disagree; their times mean nothing")
     return medians(steps, rounds)
@@ -94,13 +94,13 @@ def compare(peer: Callable[[float], Any], rounds: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=300)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     try:
         from micrograd.engine import Value as Peer
     except ImportError:
         print("micrograd is not here: pip install micrograd")
         return
-    times = compare(Peer, asked.rounds)
+    times = compare(Peer, arguments.rounds)
     for name, ms in times.items():
         print(f"{name:18} {ms:6.3f} ms   {times['micrograd'] / ms:5.2f} x micrograd")
 

@@ -100,8 +100,8 @@ def test_what_no_step_decides_is_reported_and_not_a_failure() -> None:
 def test_the_error_of_a_slope_bounds_its_distance_from_the_truth() -> None:
     for f, truth in ((np.exp, np.exp), (np.sin, np.cos), (lambda x: x**5, lambda x: 5 * x**4)):
         for x in (0.1, 1.0, 1.7):
-            found = slope(lambda t, f=f, x=x: f(x + t), f(x), np.array(1.0), step_for(6e-6, x))
-            assert abs(found.value - truth(x)) <= 4 * found.error and found.error < 1e-6
+            measured = slope(lambda t, f=f, x=x: f(x + t), f(x), np.array(1.0), step_for(6e-6, x))
+            assert abs(measured.value - truth(x)) <= 4 * measured.error and measured.error < 1e-6
 
 
 def test_the_complex_step_is_exact_and_says_where_it_cannot_be() -> None:

@@ -280,7 +280,7 @@ def test_fill_prints_the_text_and_the_likeliest(tt, runs):
         ("translate", "classifier", "left", "is a run of tt train-classifier"),
         ("fill", "fill", "left so", "nothing is hidden"),
         ("fill", "fill", "up _", "lacks 'up'"),
-        ("generate", "fill", "", "is a run of tt train-fill, not a GPT"),
+        ("generate", "fill", "", "is a run of the task fill, not a GPT"),
         ("classify", "none", "left", "does not exist"),
     ],
 )

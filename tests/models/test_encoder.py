@@ -94,7 +94,7 @@ def test_the_losses() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"pooling": "cls", "cls_id": CLS}])
 @pytest.mark.parametrize(
-    ("src", "told"),
+    ("src", "message"),
     [
         ([3, 4], r"a source of shape \(2,\)"),
         ([[3, V]], "run from . to 11; the model knows 0 to 10"),
@@ -102,8 +102,8 @@ def test_the_losses() -> None:
         ([[0.5]], "float64 ids"),
     ],
 )
-def test_sources_that_do_not_fit_are_refused(options: Any, src: Any, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_sources_that_do_not_fit_are_refused(options: Any, src: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         Classifier(config(n_outputs=2, **options)).loss(src, [0])
 
 

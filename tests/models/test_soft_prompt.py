@@ -5,8 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from tinygrad_tf import corpus
-from tinygrad_tf.corpus.letters import draw_letters, letter_nats, topic_nats, topic_share
 from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.engine.transforms import grad
 from tinygrad_tf.errors import InputError
@@ -161,7 +159,7 @@ def test_another_model_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("tensors", "metadata", "said"),
+    ("tensors", "metadata", "message"),
     [
         ({"prompt": vectors()}, {"format": "pt"}, "no soft_prompt in its metadata"),
         ({"prompt": vectors()}, {"soft_prompt": "{"}, "is not JSON"),
@@ -185,10 +183,10 @@ def test_another_model_is_refused(tmp_path):
         ),
     ],
 )
-def test_what_is_no_prompt_is_refused_in_one_line(tmp_path, tensors, metadata, said):
+def test_what_is_no_prompt_is_refused_in_one_line(tmp_path, tensors, metadata, message):
     path = tmp_path / "p.safetensors"
     save_safetensors(path, tensors, metadata)
-    with pytest.raises(InputError, match=said) as fault:
+    with pytest.raises(InputError, match=message) as fault:
         SoftPrompt.load(path)
     assert "p.safetensors" in str(fault.value)
     assert load_safetensors(path)
@@ -200,23 +198,3 @@ def test_a_generator_writes_with_it_and_goes_on_past_the_context():
     prompted = TextGenerator(PromptedGPT(base(), vectors()), tokenizer)
     texts = [it.write("ab", 4 * T, seed=3) for it in (plain, prompted, prompted)]
     assert texts[0] != texts[1] == texts[2] and len(texts[1]) == 4 * T
-
-
-# --- the embedded task ---
-
-
-def test_letters_are_stories_and_cost_what_the_topic_saves():
-    train, held = draw_letters(200, seed=3)
-    assert topic_share() == pytest.approx(4 / 33 / 6)
-    for letter, nats in zip(held.stories, held.nats, strict=True):
-        assert letter_nats(letter) == nats
-        assert corpus.story_nats(letter) == pytest.approx(nats + topic_nats())
-        assert "Anna wrote to" in letter
-    assert not set(held.stories) & ({*train.stories} | {*corpus.generate().stories})
-    assert draw_letters(200, seed=3) == (train, held) != draw_letters(200, seed=4)
-
-
-@pytest.mark.parametrize(("count", "share"), [(1, 0.5), (10, 0.0), (10, 1.0), (10, float("nan"))])
-def test_impossible_parts_are_refused(count, share):
-    with pytest.raises(InputError):
-        draw_letters(count, held_out=share)

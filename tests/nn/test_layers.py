@@ -26,7 +26,7 @@ def dropout(rate: float = 0.0, seed: int = 0) -> Dropout:
 
 
 # --- positions ------------------------------------------------------------------------------------
-EXACT = {
+EXACT = {  # source document S0 prints some of these with six digits
     (0, 0): 0.0,
     (0, 1): 1.0,
     (1, 0): 0.8414709848078965,
@@ -52,30 +52,12 @@ EXACT = {
     (15, 62): 0.0020002808143475435,
     (15, 63): 0.9999979994363307,
 }
-# As source document S0 prints them, in float32 with six digits.
-PRINTED = {
-    (1, 0): 0.841471,
-    (1, 1): 0.540302,
-    (3, 2): 0.778273,
-    (5, 9): -0.010342,
-    (7, 6): 0.188581,
-    (9, 6): -0.608108,
-    (10, 8): -0.020684,
-    (12, 3): -0.910606,
-    (15, 1): -0.759688,
-    (15, 54): 0.006325,
-    (15, 56): 0.004743,
-    (15, 62): 0.002000,
-    (15, 63): 0.999998,
-}
 
 
 def test_the_sinusoidal_table() -> None:
     assert TABLE.shape == (16, 64) and TABLE.dtype == np.float64
     for place, value in EXACT.items():
         assert TABLE[place] == pytest.approx(value, abs=1e-12)
-    for place, value in PRINTED.items():
-        assert TABLE[place] == pytest.approx(value, abs=1e-6)
 
 
 @pytest.mark.parametrize("d_model", [2, 10, 64])

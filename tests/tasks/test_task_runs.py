@@ -130,7 +130,7 @@ def test_runs_of_another_kind_are_refused(tmp_path):
     run = tmp_path / "run"
     with pytest.raises(InputError, match="is a run of tt train-translate, not of tt train-gpt"):
         Experiment.resume(run)
-    with pytest.raises(InputError, match="a run of tt train-translate, not a GPT"):
+    with pytest.raises(InputError, match="a run of the task translate, not a GPT"):
         GPT.load(run)
     with pytest.raises(InputError, match="not of tt train-fill"):
         TaskRun.resume(FillTask, run)

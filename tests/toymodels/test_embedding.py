@@ -29,14 +29,8 @@ def test_a_one_hot_vector_pulls_out_its_point():
 
 def test_the_closest_pairs():
     near = PLANE.pairs()[:6]
-    assert [(a, b) for a, b, _ in near] == [
-        ("and", "it"),
-        ("it", "the"),
-        ("and", "the"),
-        ("battery", "program"),
-        ("check", "ran"),
-        ("down", "out"),
-    ]
+    pairs = "and it, it the, and the, battery program, check ran, down out"
+    assert [f"{a} {b}" for a, b, _ in near] == pairs.split(", ")
     distances = [0.2236, 0.2828, 0.4123, 0.5099, 0.5385, 0.5657]
     assert [d for _, _, d in near] == pytest.approx(distances, abs=5e-5)
 

@@ -27,16 +27,12 @@ FOUR = (
 
 def cells(model, language):
     """The numbers of the matrix that are not 0, by the words of row and column."""
-    words, matrix = language.vocabulary.words, model.matrix()
-    n, found = len(words), {}
-    for row, column in zip(*np.nonzero(matrix), strict=True):
-        context = []
-        for _ in range(model.order):
-            row, last = divmod(row, n)
-            context.insert(0, words[last])
-        at = sum(n**i * words.index(w) for i, w in enumerate(reversed(context)))
-        found[" ".join(context), words[column]] = matrix[at, column]
-    return found
+    text, matrix = language.vocabulary.text, model.matrix()
+    shape = (len(language.vocabulary),) * model.order
+    return {
+        (text(np.unravel_index(row, shape)), text([column])): matrix[row, column]
+        for row, column in np.argwhere(matrix)
+    }
 
 
 def test_first_order_of_three_commands():
@@ -70,31 +66,16 @@ def test_entropy_and_sentences_of_three_commands():
 
 def test_both_orders_of_the_pair():
     first, second = (Markov.fit(TWO.text, order) for order in (1, 2))
-    assert cells(first, TWO) == pytest.approx(
-        {
-            ("battery", "ran"): 1,
-            ("check", "whether"): 1,
-            ("down", "please"): 1,
-            ("program", "ran"): 1,
-            ("ran", "down"): 0.4,
-            ("ran", "please"): 0.6,
-            ("the", "battery"): 0.4,
-            ("the", "program"): 0.6,
-            ("whether", "the"): 1,
-        }
-    )
-    assert cells(second, TWO) == pytest.approx(
-        {
-            ("battery ran", "down"): 1,
-            ("check whether", "the"): 1,
-            ("program ran", "please"): 1,
-            ("the battery", "ran"): 1,
-            ("the program", "ran"): 1,
-            ("ran down", "please"): 1,
-            ("whether the", "battery"): 0.4,
-            ("whether the", "program"): 0.6,
-        }
-    )
+    certain = "battery ran, check whether, down please, program ran, whether the"
+    wanted = {tuple(pair.split()): 1 for pair in certain.split(", ")}
+    wanted |= {("ran", "down"): 0.4, ("ran", "please"): 0.6}
+    wanted |= {("the", "battery"): 0.4, ("the", "program"): 0.6}
+    assert cells(first, TWO) == pytest.approx(wanted)
+    certain = "battery ran:down, check whether:the, program ran:please, the battery:ran, "
+    certain += "the program:ran, ran down:please"
+    wanted = {tuple(pair.split(":")): 1 for pair in certain.split(", ")}
+    wanted |= {("whether the", "battery"): 0.4, ("whether the", "program"): 0.6}
+    assert cells(second, TWO) == pytest.approx(wanted)
     matrix = second.matrix()
     assert matrix.shape == (64, 8) and (matrix.sum(axis=1) > 0).sum() == 7
     text = TWO.vocabulary.text

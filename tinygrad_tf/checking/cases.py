@@ -17,6 +17,7 @@ import numpy as np
 from tinygrad_tf.checking.check import gradcheck
 from tinygrad_tf.checking.functions import Call
 from tinygrad_tf.checking.report import GradcheckError, Report
+from tinygrad_tf.checking.trial import eighths
 from tinygrad_tf.engine.graph import Fused, Op
 from tinygrad_tf.engine.table import RECORDS
 from tinygrad_tf.types import Array
@@ -101,8 +102,7 @@ def _at(*inputs: Any, **params: Any) -> Point:
 
 def _numbers(*shape: int) -> Array:
     """Signed eighths, the same for the same shape; none is 0."""
-    rng = np.random.default_rng([7, *shape])
-    return np.asarray(rng.choice([-1.0, 1.0], shape) * rng.integers(1, 17, shape) / 8.0)
+    return eighths([7, *shape], shape)
 
 
 def _between(*shape: int) -> Array:

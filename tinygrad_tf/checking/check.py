@@ -92,7 +92,9 @@ def _second_order(trial: Trial, *, float32: bool) -> Report:
     centre = function.value(arrays)
     if not np.all(np.isfinite(centre)):
         raise trial.error("value", "the gradient is not finite, so it has no gradient")
-    second = trial.at(function=function, arrays=arrays, up=np.ones(()), centre=centre, order=2)
+    second = replace(
+        trial, function=function, arrays=arrays, up=np.ones(()), centre=centre, order=2
+    )
     report = compare(second, check_structure(second))
     if float32:
         check_single_precision(second)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -62,7 +62,7 @@ def compare(trial: Trial, analytic: Sequence[Array]) -> Report:
         return _compare_directions(trial, analytic)
     reason = _no_complex_step(trial) if trial.method == "complex" else ""
     if reason:
-        trial = trial.at(method="central")
+        trial = replace(trial, method="central")
     report = _compare_entries(trial, analytic)
     if reason:
         note = f"no complex step for {trial.function.name}: {reason}"

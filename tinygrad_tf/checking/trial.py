@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -88,12 +88,8 @@ class Trial:
             arguments.append(f"method={self.method!r}")
         return f"gradcheck({', '.join(arguments)})"
 
-    def at(self, **changes: Any) -> Trial:
-        """The same trial with these fields changed."""
-        return replace(self, **changes)
 
-
-def eighths(seed: int, shape: tuple[int, ...]) -> Array:
+def eighths(seed: int | Sequence[int], shape: tuple[int, ...]) -> Array:
     """Random signed multiples of 1/8, never 0: exact in float32 and easy to read."""
     rng = np.random.default_rng(seed)
     return np.asarray(rng.choice([-1.0, 1.0], shape) * rng.integers(1, 17, shape) / 8.0)

@@ -1,4 +1,4 @@
-"""Models: GPT and its configuration, loaded when first asked for."""
+"""Models: GPT and its configuration, imported on first use."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ __all__ = ["GPT", "GPTConfig"]
 
 
 def __getattr__(name: str) -> Any:
-    # Help must not wait for NumPy, and the presets live beside the models.
+    # Help must not wait for NumPy, and it needs the presets of this room.
     if name == "GPT":
         from tinygrad_tf.models.gpt import GPT
 

@@ -83,7 +83,9 @@ def beam_search(
     if beam < 1:
         raise InputError(f"a beam of {beam}", "give a whole number of at least 1")
     if not 1 <= n_best <= beam:
-        raise InputError(f"the {n_best} best of a beam of {beam}", f"ask for 1 to {beam}")
+        raise InputError(
+            f"the {n_best} best of a beam of {beam}", f"use an `n_best` from 1 to {beam}"
+        )
     search = Search(model, src, src_lengths, limit, length_penalty)
     wide = search.run(_keep(beam))
     narrow = search.run(_keep(1)) if beam > 1 else wide

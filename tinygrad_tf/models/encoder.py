@@ -1,4 +1,4 @@
-"""The encoder alone, with a head upon it: classes, numbers, or hidden tokens (BERT)."""
+"""The encoder alone, with a head for classes, for numbers, or for hidden tokens (BERT)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class Encoder(Module):
-    """Token ids (B, S), or dense vectors (B, S, F), -> one vector for each, (B, S, C).
+    """An encoder: token ids (B, S), or dense vectors (B, S, F) -> (B, S, C).
 
     With pooling="cls" a CLS token is put before each source, and S grows by 1.
     """
@@ -41,11 +41,11 @@ class Encoder(Module):
         )
 
     def encode(self, src: Any, src_lengths: Any = None) -> Tensor:
-        """(B, S) or (B, S, F) -> (B, S, C)."""
+        """Return one vector for each position: (B, S) or (B, S, F) -> (B, S, C)."""
         return self._encode(src, src_lengths)[0]
 
     def pool(self, src: Any, src_lengths: Any = None) -> Tensor:
-        """One vector per source, (B, C): the mean over real positions, or that of CLS.
+        """Return one vector per source, (B, C): the mean over real positions, or the one of CLS.
 
         The mean over no position is 0.
         """
@@ -64,56 +64,52 @@ class Encoder(Module):
         return self.encoder(src, mask=mask), mask
 
     def forward(self, src: Any, src_lengths: Any = None) -> Tensor:
-        """As `encode`; the heads below compute what they predict instead."""
+        """Encode a source; the subclasses return the prediction of their head instead."""
         return self.encode(src, src_lengths)
 
     def _head(self, width: int, outputs: int) -> Linear:
         return Linear(width, outputs, rng=self._rng, std=self.config.std)
 
 
-class Classifier(Encoder):
-    """One of `n_outputs` classes for each source: logits (B, K)."""
+class PooledEncoder(Encoder):
+    """An encoder with a linear head on one vector per source: outputs (B, n_outputs)."""
 
     def __init__(self, config: EncoderConfig, seed: int = 0) -> None:
         super().__init__(config, seed)
         self.head = self._head(config.d_model, config.n_outputs)
 
     def forward(self, src: Any, src_lengths: Any = None) -> Tensor:
-        """Logits (B, K)."""
+        """Return the logits of a classifier, or the predictions of a regressor: (B, K)."""
         return self.head(self.dropout(self.pool(src, src_lengths)))  # type: ignore[no-any-return]
 
+
+class Classifier(PooledEncoder):
+    """A classifier: logits (B, K) of `n_outputs` classes for each source."""
+
     def loss(self, src: Any, labels: Any, src_lengths: Any = None) -> Tensor:
-        """Mean cross-entropy in nats per source; labels (B,) are class numbers."""
+        """Return the mean cross-entropy in nats per source; labels (B,) are class numbers."""
         return ops.cross_entropy(self.forward(src, src_lengths), labels)
 
 
-class Regressor(Encoder):
-    """`n_outputs` numbers for each source: (B, K)."""
-
-    def __init__(self, config: EncoderConfig, seed: int = 0) -> None:
-        super().__init__(config, seed)
-        self.head = self._head(config.d_model, config.n_outputs)
-
-    def forward(self, src: Any, src_lengths: Any = None) -> Tensor:
-        """Predictions (B, K)."""
-        return self.head(self.dropout(self.pool(src, src_lengths)))  # type: ignore[no-any-return]
+class Regressor(PooledEncoder):
+    """A regressor: `n_outputs` numbers for each source, (B, K)."""
 
     def loss(self, src: Any, numbers: Any, src_lengths: Any = None) -> Tensor:
-        """The mean squared error; numbers are (B, K), or (B,) where K is 1."""
+        """Return the mean squared error; numbers are (B, K), or (B,) where K is 1."""
         predicted = self.forward(src, src_lengths)
-        wanted = np.asarray(numbers, predicted.dtype)
-        if wanted.shape not in (predicted.shape, predicted.shape[:1]) or (
-            wanted.ndim == 1 and predicted.shape[1] > 1
+        targets = np.asarray(numbers, predicted.dtype)
+        if targets.shape not in (predicted.shape, predicted.shape[:1]) or (
+            targets.ndim == 1 and predicted.shape[1] > 1
         ):
             raise InputError(
-                f"numbers of shape {wanted.shape} for predictions of shape {predicted.shape}",
+                f"numbers of shape {targets.shape} for predictions of shape {predicted.shape}",
                 "give one row for each source",
             )
-        return ops.mean(ops.square(predicted - wanted.reshape(predicted.shape)))
+        return ops.mean(ops.square(predicted - targets.reshape(predicted.shape)))
 
 
 class MaskedLanguageModel(Encoder):
-    """What stands at hidden places: logits (B, S, V) (Devlin et al. 2019, section 3.1).
+    """A model of hidden tokens: logits (B, S, V) (Devlin et al. 2019, section 3.1).
 
     The head is a layer with activation and norm, then the table of tokens and a bias.
     """
@@ -123,14 +119,14 @@ class MaskedLanguageModel(Encoder):
         if config.vocab_size is None or config.mask_id is None:
             raise InputError(
                 "a masked-token model needs a vocabulary and the id of its MASK token",
-                "give vocab_size and mask_id",
+                "give `vocab_size` and `mask_id`",
             )
         self.transform = self._head(config.d_model, config.d_model)
         self.ln_head = LayerNorm(config.d_model, eps=config.layer_norm_eps, name="ln_head")
         self.output_bias = Parameter(np.zeros(config.vocab_size, np.float32))
 
     def forward(self, src: Any, src_lengths: Any = None) -> Tensor:
-        """Logits (B, S, V) of the tokens of the source; CLS is left out."""
+        """Return logits (B, S, V) for the positions of the source, without CLS."""
         x = self.encode(src, src_lengths)
         if self.config.pooling == "cls":
             x = x[:, 1:]
@@ -140,11 +136,11 @@ class MaskedLanguageModel(Encoder):
         return ops.linear(x, table.weight.T, self.output_bias)
 
     def loss(self, src: Any, labels: Any, src_lengths: Any = None) -> Tensor:
-        """Mean cross-entropy in nats per hidden token; `mask_tokens` makes src and labels."""
+        """Return the mean cross-entropy in nats per hidden token; see `mask_tokens` for labels."""
         return ops.cross_entropy(self.forward(src, src_lengths), labels, ignore_index=IGNORE)
 
     def hide(self, ids: Any, rng: np.random.Generator, rate: float = 0.15) -> tuple[Array, Array]:
-        """`mask_tokens` with the ids of this model."""
+        """Apply `mask_tokens` with the special ids of this model."""
         config = self.config
         assert config.vocab_size is not None and config.mask_id is not None
         special = {config.pad_id, config.mask_id, config.cls_id} - {None}
@@ -167,7 +163,7 @@ def mask_tokens(
     special_ids: list[int],
     rate: float = 0.15,
 ) -> tuple[Array, Array]:
-    """Hide a part of the tokens (B, S): what the model reads, and labels with -1 elsewhere.
+    """Hide a share of the tokens (B, S); returns the input, and labels with -1 elsewhere.
 
     In each row `rate` of the tokens that are not special are chosen, rounded, but at least one.
     Of these 80 % become MASK, 10 % a token drawn from all that are not special, and 10 % stay as

@@ -1,9 +1,10 @@
-"""A GPT on disk, in Hugging Face's GPT-2 layout wherever the model is a GPT-2.
+"""Hugging Face's GPT-2 layout, in which a GPT is written wherever it is a GPT-2.
 
-The tensors bear the same names and shapes ([in, out], Q, K, V side by side), so a run loads with
-`GPT2LMHeadModel.from_pretrained(run)`. What GPT-2 lacks is written out exactly where that is
-possible: absent biases as zeros, sinusoidal positions as a table. Where it is not, the weights
-are stored under our own names and `why_not` says why.
+The tensors have the same names and shapes ([in, out], Q, K, V side by side), so a run loads with
+`GPT2LMHeadModel.from_pretrained(run)`. What GPT-2 lacks is written exactly where that is
+possible: absent biases as zeros, sinusoidal positions as a table. Otherwise the weights are
+stored under our own names, and `why_not` gives the reason. Only configurations and arrays by name
+are known here, no model.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ PLAIN_VALUES = {
 
 
 def why_not(config: GPTConfig) -> str | None:
-    """Why a model of this shape is not a GPT-2 that Hugging Face could load, or None if it is."""
+    """Return why Hugging Face cannot load a model of this shape as a GPT-2, or None if it can."""
     if config.norm == "post":
-        return "its norms stand after each part (norm=post), GPT-2's before"
+        return "its norms come after each part (norm=post), GPT-2's before"
     if config.head_bias:
         return "its output layer has a bias, GPT-2's has none"
     return None
 
 
 def config_json(config: GPTConfig, **tt: Any) -> dict[str, Any]:
-    """The content of config.json: Hugging Face's fields, and ours in a block of their own."""
+    """Return the content of config.json: Hugging Face's fields, and ours in the block "tt"."""
     reason = why_not(config)
     ours = {"schema_version": 1, **tt, "model": config.as_dict(), "huggingface": reason or "loads"}
     if reason is not None:
@@ -71,44 +72,44 @@ def config_json(config: GPTConfig, **tt: Any) -> dict[str, Any]:
     }
 
 
-def config_from_json(given: Mapping[str, Any]) -> GPTConfig:
-    """The model that a config.json describes, ours or Hugging Face's; InputError if neither."""
-    block = given.get("tt")
+def config_from_json(content: Mapping[str, Any]) -> GPTConfig:
+    """Return the GPT that a config.json describes, ours or Hugging Face's; InputError if none."""
+    block = content.get("tt")
     if isinstance(block, Mapping):
         model, task = block.get("model"), block.get("task")
         if isinstance(task, str):
             raise InputError(
-                f"this is a run of tt train-{task}, not a GPT", "give the run of a GPT"
+                f"this is a run of the task {task}, not a GPT", "give the run of a GPT"
             )
         if not isinstance(model, dict):
             raise InputError('config.json has no "model" in its "tt" block', "was it edited?")
         return GPTConfig.from_dict(model)
-    if given.get("model_type") != "gpt2":
+    if content.get("model_type") != "gpt2":
         raise InputError(
-            f"config.json describes a {given.get('model_type', 'nameless')!r} model",
+            f"config.json describes a {content.get('model_type', 'nameless')!r} model",
             "give the directory of a run, or of a Hugging Face GPT-2",
         )
     for name, plain in PLAIN_VALUES.items():
-        if given.get(name, plain) != plain:
-            raise InputError(f"this GPT-2 has {name}={given[name]}, which is not computed here")
-    activation = given.get("activation_function", "gelu_new")
+        if content.get(name, plain) != plain:
+            raise InputError(f"this GPT-2 has {name}={content[name]}, which is not computed here")
+    activation = content.get("activation_function", "gelu_new")
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise InputError(f"this GPT-2 uses the activation {activation!r}, which is not known here")
-    missing = [n for n in ("vocab_size", "n_embd", "n_layer", "n_head") if n not in given]
+    missing = [n for n in ("vocab_size", "n_embd", "n_layer", "n_head") if n not in content]
     if missing:
         raise InputError(f"config.json lacks {', '.join(missing)}", "was the download complete?")
     return GPTConfig(
-        vocab_size=given["vocab_size"],
-        block_size=given.get("n_positions", given.get("n_ctx", 1024)),
-        n_layer=given["n_layer"],
-        n_head=given["n_head"],
-        n_embd=given["n_embd"],
-        d_ff=given.get("n_inner"),
-        dropout=given.get("resid_pdrop", 0.1),
+        vocab_size=content["vocab_size"],
+        block_size=content.get("n_positions", content.get("n_ctx", 1024)),
+        n_layer=content["n_layer"],
+        n_head=content["n_head"],
+        n_embd=content["n_embd"],
+        d_ff=content.get("n_inner"),
+        dropout=content.get("resid_pdrop", 0.1),
         activation=ACTIVATIONS[activation],
-        tie_weights=given.get("tie_word_embeddings", True),
-        layer_norm_eps=given.get("layer_norm_epsilon", 1e-5),
-        init_std=given.get("initializer_range", 0.02),
+        tie_weights=content.get("tie_word_embeddings", True),
+        layer_norm_eps=content.get("layer_norm_epsilon", 1e-5),
+        init_std=content.get("initializer_range", 0.02),
     )
 
 
@@ -146,7 +147,7 @@ def from_gpt2(config: GPTConfig, tensors: Mapping[str, Array], names: Set[str]) 
 
 
 def _biases(config: GPTConfig) -> dict[str, int]:
-    """Every bias that GPT-2 has, and its length."""
+    """Return the names and lengths of all biases of a GPT-2."""
     c, inner = config.n_embd, config.feed_forward_width
     parts = {
         "ln_1": c,

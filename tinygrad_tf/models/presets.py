@@ -1,4 +1,4 @@
-"""Recipes known by name: the shape of a model and how it is trained. No NumPy is needed here."""
+"""Recipes with a name: the shape of a model and how it is trained. No NumPy is needed here."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ PRESETS = {
 
 
 def preset(name: str) -> Preset:
-    """The preset of that name; raises InputError naming those that exist."""
+    """Return the preset of that name; InputError lists those that exist."""
     if name not in PRESETS:
         raise InputError(f"there is no preset {name!r}", f"choose one of {', '.join(PRESETS)}")
     return PRESETS[name]

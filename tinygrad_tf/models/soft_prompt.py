@@ -1,4 +1,4 @@
-"""A soft prompt: learned vectors before the text of a GPT that itself learns nothing more.
+"""A soft prompt: learned vectors before the text of a GPT whose own weights are frozen.
 
 Prompt tuning (Lester et al. 2021; source document S4, introduction): for each task only P vectors
 of width C are learned and kept, whatever the size of the model that reads them.
@@ -36,7 +36,7 @@ _TENSOR, _METADATA = "prompt", "soft_prompt"
 
 
 def weights_sha256(model: GPT) -> str:
-    """The sha256 of a model's weights: that of the model.safetensors which holds them."""
+    """Return the SHA-256 of a model's weights: the digest of their model.safetensors."""
     digest = hashlib.sha256()
     for piece in serialise(model.file_tensors()):
         digest.update(piece)
@@ -45,10 +45,10 @@ def weights_sha256(model: GPT) -> str:
 
 @dataclass(frozen=True)
 class SoftPrompt:
-    """P learned vectors (P, C), float32, and the sha256 of the weights that they were learned for.
+    """P learned vectors (P, C), float32, and the SHA-256 of the weights that they belong to.
 
-    task says what they were learned on; losses are of its held-out part, in nats per token,
-    without the prompt and with it.
+    task: a name for the text of the tuning. loss_before, loss_after: the loss on its held-out
+    part, in nats per token, without the prompt and with it.
     """
 
     vectors: Array
@@ -64,24 +64,24 @@ class SoftPrompt:
         return int(self.vectors.shape[0])
 
     def save(self, path: str | Path) -> str:
-        """Write a safetensors file with one tensor and JSON metadata; returns its sha256."""
+        """Write a safetensors file with one tensor and JSON metadata; returns its SHA-256."""
         names = (field.name for field in fields(self) if field.name != "vectors")
-        known = {name: getattr(self, name) for name in names}
-        ours = json.dumps({"schema_version": SCHEMA_VERSION, **known}, allow_nan=False)
+        details = {name: getattr(self, name) for name in names}
+        ours = json.dumps({"schema_version": SCHEMA_VERSION, **details}, allow_nan=False)
         vectors = np.ascontiguousarray(self.vectors, np.float32)
         return save_safetensors(path, {_TENSOR: vectors}, {"format": "pt", _METADATA: ours})
 
     @classmethod
     def load(cls, path: str | Path) -> SoftPrompt:
-        """Read what `save` wrote; InputError names the file and its fault."""
+        """Load a file of `save`; InputError names the file and its fault."""
         raw = read_header(path).metadata.get(_METADATA)
         if raw is None:
             raise _malformed(path, "it has no soft_prompt in its metadata")
         try:
-            known = parse_json(raw.encode())
+            details = parse_json(raw.encode())
         except ValueError as fault:
             raise _malformed(path, f"its metadata is not JSON ({fault})") from None
-        if not isinstance(known, dict) or known.pop("schema_version", None) != SCHEMA_VERSION:
+        if not isinstance(details, dict) or details.pop("schema_version", None) != SCHEMA_VERSION:
             raise _malformed(path, f"its schema_version is not {SCHEMA_VERSION}")
         tensors = load_safetensors(path)
         vectors = tensors.get(_TENSOR)
@@ -90,7 +90,7 @@ class SoftPrompt:
         if vectors.dtype != np.float32 or not np.isfinite(vectors).all():
             raise _malformed(path, "its numbers are not finite float32")
         try:
-            prompt = cls(vectors, **known)
+            prompt = cls(vectors, **details)
         except TypeError:
             raise _malformed(path, "its metadata has missing or unknown fields") from None
         if not isinstance(prompt.base_sha256, str) or not isinstance(prompt.task, str):
@@ -98,24 +98,23 @@ class SoftPrompt:
         return prompt
 
     def require_base(self, model: GPT, name: str | Path) -> None:
-        """Raise InputError, naming both digests, unless it was learned for these very weights."""
-        found = weights_sha256(model)
-        if found != self.base_sha256:
+        """Raise InputError, with both digests, unless the prompt belongs to these weights."""
+        digest = weights_sha256(model)
+        if digest != self.base_sha256:
             raise InputError(
                 f"{name} was tuned for another model (sha256 {self.base_sha256[:12]}, "
-                f"this one is {found[:12]})",
-                "give the run that it was tuned for, with the same --weights",
+                f"this one is {digest[:12]})",
+                "give the run that it was tuned for, with the same `weights`",
             )
 
 
 class PromptedGPT(Module):
     """A frozen GPT that reads P learned vectors before every text: ids (B, T) -> (B, T, V).
 
-    The vectors stand where positions are not told, being free to learn that too; so the text
-    keeps positions 0 ... T - 1, on which the model was trained, and the whole block_size. The
-    base has no part in `parameters()`, is put in evaluation mode for good, and its arrays are
-    made read-only: whatever tried to train it would raise. Raises InputError for vectors of
-    another width than the model's.
+    The vectors have no positions added; the text keeps positions 0 ... T - 1, on which the model
+    was trained, and the whole block_size. The base is not among `parameters()`, stays in
+    evaluation mode, and its arrays are read-only, so that an attempt to train it raises. Raises
+    InputError for vectors of another width than the model's.
     """
 
     def __init__(self, base: GPT, vectors: Array) -> None:
@@ -132,10 +131,10 @@ class PromptedGPT(Module):
 
     @classmethod
     def start(cls, base: GPT, length: int, seed: int = 0) -> PromptedGPT:
-        """A prompt to be learned, which begins as the vectors of `length` tokens drawn at random.
+        """Start a prompt from the vectors of `length` tokens drawn at random.
 
-        Lester et al. 2021, section 3.2, "sampled vocabulary". InputError for a length that is
-        not from 1 to 4,096.
+        Lester et al. 2021, section 3.2, "sampled vocabulary". Raises InputError for a length that
+        is not from 1 to 4,096.
         """
         if not 1 <= length <= LONGEST_PROMPT:
             raise InputError(f"a prompt of {length} vectors", f"give 1 to {LONGEST_PROMPT}")
@@ -145,7 +144,7 @@ class PromptedGPT(Module):
 
     @classmethod
     def load(cls, base: GPT, path: str | Path) -> PromptedGPT:
-        """The prompt of a file before the model that it was tuned for; InputError for another."""
+        """Load a prompt for the model that it was tuned for; InputError for another model."""
         prompt = SoftPrompt.load(path)
         prompt.require_base(base, path)
         return cls(base, prompt.vectors)
@@ -180,7 +179,7 @@ class PromptedGPT(Module):
         return ops.concatenate([prompt, text], axis=1)  # (B, P + T, C)
 
     def loss(self, ids: Any, targets: Any) -> Tensor:
-        """Mean cross-entropy in nats per target of the text; the prompt predicts nothing."""
+        """Return the mean cross-entropy in nats per target of the text."""
         return ops.cross_entropy(self.forward(ids), targets, ignore_index=IGNORE)
 
     def new_cache(self) -> Cache:
@@ -188,12 +187,12 @@ class PromptedGPT(Module):
         return self.base.new_cache(self.length)
 
     def load_tensors(self, tensors: Mapping[str, Any]) -> None:
-        """Take the prompt's vectors from {"prompt": (P, C)}."""
+        """Load the prompt's vectors from {"prompt": (P, C)}."""
         self.load_state_dict(tensors)
 
 
 def freeze(model: GPT) -> GPT:
-    """Make a model's weights constants for good: no gradient, no dropout, read-only arrays."""
+    """Freeze a model's weights: no gradient, no dropout, read-only arrays. Returns the model."""
     model.eval()
     for parameter in model.parameters():
         parameter.requires_grad = False
@@ -202,6 +201,4 @@ def freeze(model: GPT) -> GPT:
 
 
 def _malformed(path: str | Path, fault: str) -> InputError:
-    return InputError(
-        f"{path} is not a soft prompt of tt: {fault}", "use a file that tt tune-prompt wrote"
-    )
+    return InputError(f"{path} is not a soft prompt: {fault}", "use a file of prompt tuning")

@@ -1,4 +1,4 @@
-"""How a target is framed for training: START before it, END after it, PAD to fill a batch."""
+"""Framing of targets for training: START before, END after, PAD to fill a batch."""
 
 from __future__ import annotations
 

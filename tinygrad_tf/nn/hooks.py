@@ -1,7 +1,7 @@
-"""Looking into a forward pass: layers name their intermediate values, and `record` keeps them.
+"""Record a forward pass: layers name their intermediate values, and `record` keeps them.
 
-The names are TransformerLens's (`blocks.0.attn.hook_pattern`, `hook_resid_pre`, ...). Nothing is
-kept, and next to nothing spent, while nobody records; each thread records for itself.
+The names are TransformerLens's (`blocks.0.attn.hook_pattern`, `hook_resid_pre`, ...). While
+nothing is recorded, this costs almost nothing; each thread records for itself.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _recorder = _Recorder()
 
 
 def is_recording() -> bool:
-    """Whether this thread records, so that layers must not skip intermediate values."""
+    """Tell whether this thread records, so that layers must compute all intermediate values."""
     return _recorder.values is not None
 
 
 def tap(prefix: str, name: str, value: Tensor) -> Tensor:
-    """Name an intermediate value; returns it, or what a patch makes of it."""
+    """Name an intermediate value; returns it, or the result of its patch."""
     values = _recorder.values
     if values is None:
         return value

@@ -1,4 +1,4 @@
-"""The plain layers. Weights are stored [in, out] and applied as x @ W + b."""
+"""The basic layers. Weights are stored [in, out] and applied as x @ W + b."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Embedding(Module):
         self.weight = normal(rng or np.random.default_rng(), std, count, width)
 
     def forward(self, ids: Any) -> Tensor:
-        """The row of each id; raises IndexError for an id outside the table."""
+        """Return the row of each id; raises IndexError for an id outside the table."""
         return ops.embedding(self.weight, ids)
 
 
@@ -86,7 +86,7 @@ _shard = _Shard()
 
 @contextmanager
 def dropout_from(rng: np.random.Generator | None) -> Iterator[None]:
-    """Within this context, in this thread, dropout masks come from `rng`, unless it is None."""
+    """Take dropout masks from `rng` within this context and thread, unless it is None."""
     before, _shard.rng = _shard.rng, rng
     try:
         yield
@@ -95,10 +95,10 @@ def dropout_from(rng: np.random.Generator | None) -> Iterator[None]:
 
 
 class Dropout(Module):
-    """In training, entries set to 0 with probability `rate`, the others scaled up to match.
+    """Dropout: in training, set entries to 0 with probability `rate` and scale up the others.
 
-    The masks come from `rng`, which all layers of a model share, so that one state tells where
-    the sequence of masks stands.
+    The masks come from `rng`, which all layers of a model share, so that one state fixes
+    the sequence of masks.
     """
 
     def __init__(self, rate: float, rng: np.random.Generator) -> None:
@@ -112,7 +112,7 @@ class Dropout(Module):
         return ops.dropout(x, self.rate, _shard.rng or self.rng) if self.training else x
 
     def mask(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        """A mask to multiply with, or None when there is nothing to drop."""
+        """Return a mask to multiply with, or None when there is nothing to drop."""
         if not self.training or self.rate == 0.0:
             return None
         return ops.dropout_mask(shape, self.rate, _shard.rng or self.rng, dtype)
