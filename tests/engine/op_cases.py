@@ -27,7 +27,7 @@ from tests.engine.op_inputs import (
 )
 from tinygrad_tf import Tensor, ops
 from tinygrad_tf.engine.graph import Fused, Op
-from tinygrad_tf.engine.table import RECORDS
+from tinygrad_tf.engine.table import FUNCTIONS, RECORDS
 
 OPS = SimpleNamespace(**RECORDS)
 
@@ -142,11 +142,6 @@ def torch_take(torch: Any, x: Any, indices: Array, axis: int | None) -> Any:
     return x[(slice(None),) * (axis % x.ndim) + (places,)]
 
 
-def torch_elementwise(name: str) -> Callable[..., Any]:
-    """PyTorch's activation of that name."""
-    return lambda torch, x, **options: getattr(torch.nn.functional, name)(x, **options)
-
-
 def torch_embedding(torch: Any, table: Any, ids: Array) -> Any:
     return table[torch.from_numpy(ids.astype(np.int64))]
 
@@ -180,17 +175,16 @@ def torch_packed(torch: Any, qkv: Any, **options: Any) -> Any:
 
 def same(name: str) -> Callable[..., Any]:
     """PyTorch's function of that name."""
-    return lambda torch, *xs, **options: getattr(torch, name)(*xs, **options)
+
+    def call(torch: Any, *xs: Any, **options: Any) -> Any:
+        home = torch if hasattr(torch, name) else torch.nn.functional
+        return getattr(home, name)(*xs, **options)
+
+    return call
 
 
-CASES = [
+OWN = [
     # arithmetic
-    Case("add", OPS.add, ops.add, binary(), same("add")),
-    Case("subtract", OPS.subtract, ops.subtract, binary(), same("subtract")),
-    Case("multiply", OPS.multiply, ops.multiply, binary(), same("multiply")),
-    Case("divide", OPS.divide, ops.divide, binary(any_number, odd), same("divide")),
-    Case("negative", OPS.negative, ops.negative, unary(), same("negative")),
-    Case("square", OPS.square, ops.square, unary(), same("square")),
     Case("power", OPS.power, ops.power, binary(positive, odd), same("pow")),
     # At exponent 0 the mixed second derivative is 1/x, where PyTorch says 0.
     Case("power_0", OPS.power, ops.power, binary(positive, zero)),
@@ -204,27 +198,8 @@ CASES = [
         unary(),
         lambda _, p: 1.5**p,
     ),
-    # elementwise
-    Case("exp", OPS.exp, ops.exp, unary(), same("exp")),
-    Case("expm1", OPS.expm1, ops.expm1, unary(), same("expm1")),
-    Case("log1p", OPS.log1p, ops.log1p, unary(positive), same("log1p")),
-    Case("log", OPS.log, ops.log, unary(positive), same("log")),
-    Case("sqrt", OPS.sqrt, ops.sqrt, unary(positive), same("sqrt")),
     Case("root", OPS.root, OPS.root, unary(positive), same("sqrt")),
-    Case("sin", OPS.sin, ops.sin, unary(), same("sin")),
-    Case("cos", OPS.cos, ops.cos, unary(), same("cos")),
-    Case("tan", OPS.tan, ops.tan, unary(small), same("tan")),
-    Case("arcsin", OPS.arcsin, ops.arcsin, unary(small), same("arcsin")),
-    Case("arccos", OPS.arccos, ops.arccos, unary(small), same("arccos")),
-    Case("arctan", OPS.arctan, ops.arctan, unary(), same("arctan")),
-    Case("arctan2", OPS.arctan2, ops.arctan2, binary(odd, even), same("arctan2")),
-    Case("sinh", OPS.sinh, ops.sinh, unary(), same("sinh")),
-    Case("cosh", OPS.cosh, ops.cosh, unary(), same("cosh")),
-    Case("tanh", OPS.tanh, ops.tanh, unary(), same("tanh")),
-    Case("erf", OPS.erf, ops.erf, unary(), same("erf")),
-    Case("sigmoid", OPS.sigmoid, ops.sigmoid, unary(), same("sigmoid")),
-    Case("logsigmoid", OPS.logsigmoid, ops.logsigmoid, unary(), torch_elementwise("logsigmoid")),
-    Case("softplus", OPS.softplus, ops.softplus, unary(), torch_elementwise("softplus")),
+    Case("softplus", OPS.softplus, ops.softplus, unary(), same("softplus")),
     Case(
         "softplus_beta",
         None,
@@ -232,16 +207,6 @@ CASES = [
         unary(),
         lambda t, x: t.nn.functional.softplus(x, 2.0),
     ),
-    Case("silu", OPS.silu, ops.silu, unary(), torch_elementwise("silu")),
-    Case("leaky_relu", OPS.leaky_relu, ops.leaky_relu, unary(odd), torch_elementwise("leaky_relu")),
-    Case("elu", OPS.elu, ops.elu, unary(odd), torch_elementwise("elu")),
-    Case("relu", OPS.relu, ops.relu, unary(odd), same("relu")),
-    Case("absolute", OPS.absolute, ops.absolute, unary(odd), same("abs")),
-    Case("sign", OPS.sign, ops.sign, unary(odd), same("sign")),
-    Case("floor", OPS.floor, ops.floor, unary(odd), same("floor")),
-    Case("ceil", OPS.ceil, ops.ceil, unary(odd), same("ceil")),
-    Case("trunc", OPS.trunc, ops.trunc, unary(odd), same("trunc")),
-    Case("round", OPS.round, ops.round, unary(odd), same("round")),
     Case("reciprocal_of", OPS.divide, ops.reciprocal, unary(odd), same("reciprocal")),
     Case("clip", OPS.clip, ops.clip, draw.clipped(), same("clamp")),
     Case(
@@ -251,8 +216,6 @@ CASES = [
         unary(odd),
         lambda t, x: t.clamp(x, max=0.5),
     ),
-    Case("maximum", OPS.maximum, ops.maximum, binary(odd, even), same("maximum")),
-    Case("minimum", OPS.minimum, ops.minimum, binary(odd, even), same("minimum")),
     Case("maximum_0", OPS.maximum, lambda x: ops.maximum(x, 0.0), unary(odd), same("relu")),
     Case(
         "where",
@@ -454,4 +417,26 @@ CASES = [
         draw.packed_inputs(),
         torch_packed,
     ),
+]
+
+DOMAINS = {
+    "all": any_number,
+    "nonzero": odd,
+    "positive": positive,
+    "inside one": small,
+    "fractions": odd,
+}
+
+
+def of_the_table(name: str, function: Any) -> Case:
+    """The case of an op of one or two arrays: only its domain decides what is drawn."""
+    kind = DOMAINS[function.op.domain]
+    inputs = unary(kind) if len(function.op.rules) == 1 else binary(even, odd)
+    return Case(name, function.op, function, inputs, same({"absolute": "abs"}.get(name, name)))
+
+
+CASES = OWN + [
+    of_the_table(name, function)
+    for name, function in FUNCTIONS.items()
+    if hasattr(function, "op") and name not in {"abs", *(case.name for case in OWN)}
 ]

@@ -92,13 +92,7 @@ KNOWN = {
         [5.0, 7.0],
         [[[5, 0], [7, 0]]],
     ),
-    "maximum at a tie": (ops.maximum, [1.0, 1.0], None, [0.5, 0.5]),
     "maximum with itself": (lambda x: ops.maximum(x, x), [1.0], None, [1.0]),
-    "minimum at a tie": (ops.minimum, [1.0, 1.0], None, [0.5, 0.5]),
-    "max among equals": (ops.max, [[2.0, 1.0, 2.0]], None, [[0.5, 0, 0.5]]),
-    "max with nan": (ops.max, [[1.0, nan, 2.0]], None, [[0, 1, 0]]),
-    "relu at 0": (ops.relu, [[0.0, -1.0, 1.0]], None, [[0, 0, 1]]),
-    "absolute at 0": (ops.absolute, [[0.0, -2.0]], None, [[0, -1]]),
     "var of equals": (ops.var, [[1.0, 1.0, 1.0]], None, [[0, 0, 0]]),
     "logsumexp of large": (ops.logsumexp, [[1000.0, 1000.0]], None, [[0.5, 0.5]]),
     "logsumexp with -inf": (ops.logsumexp, [[-inf, 0.0]], None, [[0, 1]]),
@@ -120,16 +114,8 @@ KNOWN = {
         up_to(2, 4),
         [[[4, 6], [12, 14]]],
     ),
-    "0**y": (lambda y: 0.0**y, [[2.0, 0.0]], None, [[0, 0]]),
-    "x**0 at 0": (lambda x: x**0.0, [[0.0, 2.0]], None, [[0, 0]]),
     "sigmoid saturates": (ops.sigmoid, [[1000.0, -1000.0]], None, [[0, 0]]),
     "tanh saturates": (ops.tanh, [[1000.0, -1000.0]], None, [[0, 0]]),
-    "where with nan not taken": (
-        lambda a, b: ops.where(np.array([True, False]), a, b),
-        [[1.0, nan], [inf, 2.0]],
-        None,
-        [[1, 0], [0, 1]],
-    ),
     "gelu": (ops.gelu, [1.0], None, [1.0833154705876864]),
     "gelu, tanh form": (lambda x: ops.gelu(x, "tanh"), [1.0], None, [1.0829640838457826]),
     "einsum of different lengths": (
@@ -138,11 +124,6 @@ KNOWN = {
         None,
         [[2, 2], [4]],
     ),
-    "prod with two zeros": (ops.prod, [[0.0, 0.0, 3.0]], None, [[0, 0, 0]]),
-    "prod with one zero": (ops.prod, [[2.0, 0.0, 3.0]], None, [[0, 6, 0]]),
-    "cumprod with zeros": (ops.cumprod, [[2.0, 0.0, 3.0, 0.0]], None, [[1, 8, 0, 0]]),
-    "std of equals": (ops.std, [[1.0, 1.0, 1.0]], None, [[0, 0, 0]]),
-    "norm at 0": (ops.norm, [[0.0, 0.0]], None, [[0, 0]]),
     "repeat along a negative axis": (
         lambda x: ops.repeat(x, 2, axis=-1),
         [np.ones((2, 2))],
@@ -154,7 +135,6 @@ KNOWN = {
     "logsigmoid saturates": (ops.logsigmoid, [[1000.0, -1000.0]], None, [[0, 1]]),
     "silu saturates": (ops.silu, [[1000.0, -1000.0]], None, [[1, 0]]),
     "elu of large": (ops.elu, [[1000.0, -1000.0]], None, [[1, 0]]),
-    "sum over no axis": (lambda x: ops.sum(x, axis=()), [[1.0, 2.0]], [3.0, 4.0], [[3, 4]]),
 }
 
 

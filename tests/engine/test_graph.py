@@ -282,7 +282,7 @@ def test_gradients_can_be_set_and_cleared() -> None:
 
 # --- depth and memory -----------------------------------------------------------------------------
 @pytest.mark.usefixtures("no_collector")
-@pytest.mark.parametrize("walked", [True, False])
+@pytest.mark.parametrize("walked", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_chain_of_100_000(walked: bool) -> None:
     x = leaf(1.0)
     y = x
@@ -354,6 +354,7 @@ def test_equal_gradients_share_no_memory_under_create_graph() -> None:
     assert not np.shares_memory(for_p.data, for_q.data)
 
 
+@pytest.mark.slow
 def test_a_thousand_training_steps_hold_what_ten_hold(no_collector: None) -> None:
     model = GPT(GPTConfig(n_layer=1, n_head=2, n_embd=8, block_size=8, vocab_size=5))
     optimizer, ids = AdamW(model), np.arange(16).reshape(2, 8) % 5

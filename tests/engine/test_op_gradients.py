@@ -24,7 +24,7 @@ from tinygrad_tf.engine.graph import Fused
 from tinygrad_tf.engine.table import RECORDS
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-few = settings(max_examples=12)
+few = settings(max_examples=8)
 SEEDS = st.integers(0, 2**16)
 
 
@@ -88,6 +88,7 @@ TAKES_TWO = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "names"),
     [
@@ -127,6 +128,7 @@ def test_gradient_equals_differences(case: Case, data: Any, seed: int) -> None:
         np.testing.assert_allclose(ours, numeric, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 @every_case
 @settings(max_examples=8)
 @given(data=st.data(), seed=SEEDS)
@@ -141,6 +143,7 @@ def test_second_gradient_equals_differences(case: Case, data: Any, seed: int) ->
         np.testing.assert_allclose(mine, numeric, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 @every_case
 @few
 @given(data=st.data(), seed=SEEDS)
@@ -166,6 +169,7 @@ def strange(x: Array) -> Array:
     return view
 
 
+@pytest.mark.slow
 @every_case
 @few
 @given(data=st.data(), seed=SEEDS)
@@ -182,6 +186,7 @@ def test_memory_layout_changes_nothing_and_nothing_is_written_to(
         np.testing.assert_array_equal(x, copy)
 
 
+@pytest.mark.slow
 @every_case
 @few
 @given(data=st.data(), seed=SEEDS)
@@ -197,12 +202,12 @@ def test_gradients_own_their_memory(case: Case, data: Any, seed: int) -> None:
             assert not np.shares_memory(g, other)
 
 
-@every_case
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if isinstance(c.record, Fused)], ids=lambda case: case.name
+)
 @few
 @given(data=st.data(), seed=SEEDS)
 def test_fused_equals_composite(case: Case, data: Any, seed: int) -> None:
-    if not isinstance(case.record, Fused):
-        return
     f, inputs, up, _ = drawn(case, data, seed)
     node = f(*leaves(inputs)).node
     # The constant inputs and the options are those that the node holds.
@@ -223,8 +228,11 @@ def test_fused_equals_composite(case: Case, data: Any, seed: int) -> None:
 
 @pytest.mark.reference
 @pytest.mark.parametrize("case", [c for c in CASES if c.torch is not None], ids=lambda c: c.name)
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-10), (np.float32, 1e-5)])
-@settings(max_examples=8)
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"),
+    [(np.float64, 1e-10), pytest.param(np.float32, 1e-5, marks=pytest.mark.slow)],
+)
+@settings(max_examples=4)
 @given(data=st.data(), seed=SEEDS)
 def test_equals_pytorch(case: Case, dtype: Any, tolerance: float, data: Any, seed: int) -> None:
     torch = pytest.importorskip("torch")

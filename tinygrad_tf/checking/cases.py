@@ -128,6 +128,7 @@ def _distinct(*shape: int) -> Array:
 
 DOMAINS = {
     "all": _numbers,
+    "nonzero": _numbers,
     "positive": _positive,
     "inside one": _inside_one,
     "fractions": _between,

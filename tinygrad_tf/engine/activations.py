@@ -21,19 +21,21 @@ from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.types import Array
 
 
-@primitive(lambda g, y, _x: masked(g, y > 0), method=True)
+@primitive(lambda g, y, _x: masked(g, y > 0), method=True, domain="nonzero")
 def relu(x: Any) -> Any:
     """Return max(x, 0); the derivative at 0 is 0."""
     return np.maximum(x, 0)
 
 
-@primitive(lambda g, _y, x, negative_slope: np.where(x > 0, g, g * negative_slope))
+@primitive(
+    lambda g, _y, x, negative_slope: np.where(x > 0, g, g * negative_slope), domain="nonzero"
+)
 def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
     """Return x where it is positive, else x times the slope, which is the derivative at 0, too."""
     return np.where(x > 0, x, x * negative_slope)
 
 
-@primitive(lambda g, y, x, alpha: np.where(x > 0, g, g * (y + alpha)))
+@primitive(lambda g, y, x, alpha: np.where(x > 0, g, g * (y + alpha)), domain="nonzero")
 def elu(x: Any, alpha: float = 1.0) -> Any:
     """Return x where it is positive, else α(exp(x) - 1) (Clevert et al. 2015); slope α at 0."""
     return np.where(x > 0, x, np.expm1(np.minimum(x, 0.0)) * alpha)

@@ -25,22 +25,22 @@ from tinygrad_tf.types import Array
 
 
 def split_heads(x: Any, n_head: int) -> Any:
-    """(B, T, H*d) -> (B, H, T, d), as a view."""
+    """Reshape (B, T, H*d) to (B, H, T, d), as a view."""
     shape = (*x.shape[:-1], n_head, x.shape[-1] // n_head)
     return np.swapaxes(np.reshape(x, shape), -2, -3)
 
 
 def merge_heads(x: Any) -> Any:
-    """(B, H, T, d) -> (B, T, H*d)."""
+    """Reshape (B, H, T, d) to (B, T, H*d)."""
     x = np.swapaxes(x, -2, -3)
     return np.reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1]))
 
 
 @lru_cache(maxsize=64)
 def causal_mask(queries: int, keys: int) -> Array:
-    """(T, S) additive mask: 0 where key s is not after query t, -inf elsewhere.
+    """Return the additive mask (T, S): 0 where key s is not after query t, -inf elsewhere.
 
-    The last query stands at the last key, so T < S is the case of a cache of earlier keys.
+    The last query is at the last key, so T < S occurs with a cache of earlier keys.
     """
     later = np.triu(np.ones((queries, keys), bool), k=keys - queries + 1)
     mask = np.where(later, -np.inf, 0.0).astype(np.float32)
@@ -49,7 +49,7 @@ def causal_mask(queries: int, keys: int) -> Array:
 
 
 def _weights(q: Array, k: Array, causal: bool, mask: Array | None) -> Array:
-    """(B, H, T, S): softmax of the scaled and masked scores; rows masked throughout are 0."""
+    """Return the softmax (B, H, T, S) of the scaled and masked scores; 0 in fully masked rows."""
     scores: Array = np.matmul(q * (1.0 / math.sqrt(q.shape[-1])), np.swapaxes(k, -1, -2))
     if causal:
         scores += causal_mask(q.shape[-2], k.shape[-2])
@@ -72,7 +72,7 @@ def _weights(q: Array, k: Array, causal: bool, mask: Array | None) -> Array:
 def _attend(
     q: Array, k: Array, v: Array, causal: bool, mask: Array | None, drop: Array | None
 ) -> tuple[Array, Array]:
-    """The context, (B, T, H*d_v), and the weights before dropout."""
+    """Return the context, (B, T, H*d_v), and the weights before dropout."""
     weights = _weights(q, k, causal, mask)
     batch, heads, queries = q.shape[:-1]
     context = np.empty((batch, queries, heads * v.shape[-1]), q.dtype)
@@ -141,7 +141,7 @@ def _attention_backward(
 def plain_scores(
     q: Any, k: Any, *, n_head: int, causal: bool = False, mask: Array | None = None
 ) -> Any:
-    """Scaled and masked scores, (B, H, T, S), in plain operations that can be recorded."""
+    """Return scaled and masked scores, (B, H, T, S), computed by ops that are recorded."""
     q, k = split_heads(q, n_head), split_heads(k, n_head)
     scores = matmul(q, np.swapaxes(k, -1, -2)) * (1.0 / math.sqrt(q.shape[-1]))
     if causal:
@@ -182,7 +182,7 @@ def attention(
     mask: Any = None,
     drop: Any = None,
 ) -> Tensor:
-    """softmax(Q Kᵀ / √d_k + mask) V in each of `n_head` heads (Vaswani et al. 2017, eq. 1).
+    """Compute softmax(Q Kᵀ / √d_k + mask) V in each of `n_head` heads (Vaswani et al. 2017, eq. 1).
 
     query (B, T, H·d_k), key (B, S, H·d_k), value (B, S, H·d_v) -> context (B, T, H·d_v).
     mask: broadcastable to (B, H, T, S); boolean (True is kept) or additive. A query whose keys
@@ -214,10 +214,8 @@ def _thirds(qkv: Any) -> tuple[Any, Any, Any]:
     return qkv[..., :width], qkv[..., width : 2 * width], qkv[..., 2 * width :]
 
 
-def _self_attention_forward(
-    qkv: Array, *, n_head: int, causal: bool, mask: Array | None, drop: Array | None
-) -> tuple[Array, Gradients]:
-    return _attention_forward(*_thirds(qkv), n_head=n_head, causal=causal, mask=mask, drop=drop)
+def _self_attention_forward(qkv: Array, **options: Any) -> tuple[Array, Gradients]:
+    return _attention_forward(*_thirds(qkv), **options)
 
 
 def _self_attention_backward(
@@ -243,10 +241,8 @@ def _self_attention_backward(
     return (dqkv,)
 
 
-def _self_attention_composite(
-    qkv: Any, *, n_head: int, causal: bool, mask: Array | None, drop: Array | None
-) -> Any:
-    return _attention_composite(*_thirds(qkv), n_head=n_head, causal=causal, mask=mask, drop=drop)
+def _self_attention_composite(qkv: Any, **options: Any) -> Any:
+    return _attention_composite(*_thirds(qkv), **options)
 
 
 _self_attention = Fused(
@@ -261,7 +257,7 @@ _self_attention = Fused(
 def self_attention(
     qkv: Any, n_head: int, *, causal: bool = False, mask: Any = None, drop: Any = None
 ) -> Tensor:
-    """`attention` of a sequence to itself; Q, K and V are the thirds of qkv (B, T, 3C)."""
+    """Compute `attention` of a sequence to itself; Q, K and V are the thirds of qkv (B, T, 3C)."""
     qkv = as_tensor(qkv)
     _require_heads(3 * n_head, qkv=qkv)
     return record(
@@ -277,10 +273,10 @@ def self_attention(
 # --- arguments ---
 @public()
 def additive_mask(mask: Any) -> Any:
-    """A boolean mask (True is kept) as 0 and -inf; an additive one as it is.
+    """Convert a boolean mask (True is kept) to 0 and -inf; return an additive mask as it is.
 
-    Raises TypeError for a mask that carries a gradient, which it would not receive, and for one
-    of whole numbers, of which nobody could say whether it is to be added.
+    Raises TypeError for a mask that requires a gradient, which it would not receive, and for one
+    of whole numbers, which could mean either kind.
     """
     if mask is None:
         return None

@@ -214,7 +214,12 @@ def tanh(x: Any) -> Any:
 
 
 # --- sign and rounding: the derivative of a step is taken as 0 everywhere ---
-@primitive(lambda g, _y, x: g * np.sign(x), numpy=(np.absolute, np.fabs), operators=("__abs__",))
+@primitive(
+    lambda g, _y, x: g * np.sign(x),
+    numpy=(np.absolute, np.fabs),
+    operators=("__abs__",),
+    domain="nonzero",
+)
 def absolute(x: Any) -> Any:
     """Return |x|; the derivative at 0 is 0."""
     return np.absolute(x)
@@ -223,7 +228,7 @@ def absolute(x: Any) -> Any:
 abs = FUNCTIONS["abs"] = absolute
 
 
-@primitive(lambda g, _y, _x: g * 0.0, numpy=np.sign)
+@primitive(lambda g, _y, _x: g * 0.0, numpy=np.sign, domain="nonzero")
 def sign(x: Any) -> Any:
     """Return -1, 0 or 1, the sign of x; the derivative is 0."""
     return np.sign(x)

@@ -58,7 +58,7 @@ _linear = Fused("linear", _linear_forward, _linear_backward, _linear_composite)
 
 @public(_linear)
 def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
-    """x W + b: x (..., in), weight (in, out), bias (out,)."""
+    """Return x W + b: x (..., in), weight (in, out), bias (out,)."""
     return record(_linear, x, weight, bias)
 
 
@@ -122,7 +122,7 @@ _layer_norm = Fused("layer_norm", _layer_norm_forward, _layer_norm_backward, _la
 
 @public(_layer_norm)
 def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
-    """Mean 0 and variance 1 over the last axis, then gain and bias (Ba et al. 2016)."""
+    """Normalise the last axis to mean 0 and variance 1; apply gain and bias (Ba et al. 2016)."""
     return record(_layer_norm, _normalised(x, "layer_norm"), weight, bias, eps=eps)
 
 
@@ -177,7 +177,7 @@ _rms_norm = Fused("rms_norm", _rms_norm_forward, _rms_norm_backward, _rms_norm_c
 
 @public(_rms_norm)
 def rms_norm(x: Any, weight: Any = None, eps: float | None = None) -> Tensor:
-    """x over its root mean square along the last axis, then gain (Zhang & Sennrich 2019).
+    """Divide x by its root mean square along the last axis, then gain (Zhang & Sennrich 2019).
 
     eps is added to the mean square; None is the smallest step of x's dtype from 1, as in PyTorch.
     """
@@ -224,7 +224,7 @@ _embedding = Fused(
 
 @public(_embedding)
 def embedding(table: Any, ids: Any) -> Tensor:
-    """The rows of `table` (V, C) that integer `ids` name; raises IndexError beyond its ends."""
+    """Return the rows `ids` of `table` (V, C); raises IndexError for ids outside 0 to V-1."""
     table = as_tensor(table)
     rows = as_array(ids)
     if table.ndim != 2:
@@ -241,7 +241,7 @@ def embedding(table: Any, ids: Any) -> Tensor:
 # --- dropout ---
 @public()
 def dropout(x: Any, rate: float, rng: np.random.Generator) -> Tensor:
-    """Entries set to 0 with probability `rate`, the others scaled by 1 / (1 - rate).
+    """Set entries to 0 with probability `rate`; scale the others by 1 / (1 - rate).
 
     Raises ValueError for a rate outside 0 to 1.
     """
@@ -257,7 +257,7 @@ def dropout(x: Any, rate: float, rng: np.random.Generator) -> Tensor:
 def dropout_mask(
     shape: tuple[int, ...], rate: float, rng: np.random.Generator, dtype: Any = np.float32
 ) -> Any:
-    """0 with probability `rate`, else 1 / (1 - rate)."""
+    """Draw a mask: 0 with probability `rate`, else 1 / (1 - rate)."""
     keep = rng.random(shape, np.float32) >= rate
     return keep * np.dtype(dtype).type(1.0 / (1.0 - rate) if rate < 1 else 0.0)
 
@@ -290,7 +290,7 @@ def _cross_entropy_forward(
 
 
 def _counted(targets: Array, ignore_index: int) -> tuple[Array, Array, int]:
-    """Which targets count, a harmless column for those that do not, and how many do."""
+    """Return which targets count, a column for each (0 for those that do not), and their number."""
     flat = targets.reshape(-1)
     kept = flat != ignore_index
     return kept, np.where(kept, flat, 0), max(1, int(np.count_nonzero(kept)))
@@ -308,7 +308,7 @@ def _cross_entropy_backward(
     label_smoothing: float = 0.0,
     reduction: str = "mean",
 ) -> Gradients:
-    """(softmax - target), times the upstream gradient, over the count for a mean."""
+    """Return (softmax - target) times the upstream gradient, divided by the count for a mean."""
     logits, (total,) = inputs[0], extras
     rows = logits.reshape(-1, logits.shape[-1])
     kept, columns, count = _counted(targets, ignore_index)
@@ -358,7 +358,7 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     reduction: str = "mean",
 ) -> Tensor:
-    """The mean of -ln softmax(logits)[target], in nats.
+    """Return the mean of -ln softmax(logits)[target], in nats.
 
     logits (..., V), integer targets (...). Targets equal to `ignore_index` do not count; where
     none counts the loss is 0. label_smoothing ε takes 1 - ε for the target's probability and

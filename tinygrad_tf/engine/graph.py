@@ -44,8 +44,8 @@ class Op:
     it is not kept in memory, and the rules receive None. A variadic op has one rule for all its
     inputs, which also receives the number of the input, `which`.
 
-    domain: the numbers at which the op is differentiable: "all", "positive", "inside one" (less
-    than 1 in size) or "fractions" (no whole numbers).
+    domain: the numbers at which the op is differentiable: "all", "nonzero", "positive", "inside
+    one" (less than 1 in size) or "fractions" (no whole numbers).
     """
 
     name: str

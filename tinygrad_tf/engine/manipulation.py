@@ -374,7 +374,7 @@ def topk(x: Any, k: int, axis: int = -1, largest: bool = True) -> tuple[Tensor, 
     x = as_tensor(x)
     at = as_axis(x, axis)
     if not 0 <= k <= x.shape[at]:
-        raise ValueError(f"the {k} largest of {x.shape[at]} entries are asked for")
+        raise ValueError(f"the {k} largest of {x.shape[at]} entries do not exist")
     order = _order(x.data, at, largest)
     places = order[(slice(None),) * at + (slice(0, k),)]
     return take_along_axis(x, places, at), Tensor(places)

@@ -1,9 +1,9 @@
-"""Guards on the graph: arrays changed after they were recorded, and the first NaN or infinity.
+"""Checks on the graph: arrays changed after they were recorded, and the first NaN or infinity.
 
-A derivative rule reads its inputs again on the walk back. Were one changed meanwhile, the gradient
-would be wrong without a word. So a node keeps a short stamp of every array that others may write
-to (leaves and constants) and compares it before the rule runs; results of recorded operations
-are read-only from the start.
+A derivative rule reads its inputs again in the backward pass. If one was changed since, the
+gradient would be wrong without an error. So a node keeps a checksum of every array that other code
+may write to (leaves and constants) and compares it before the rule runs; results of recorded
+operations are read-only from the start.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ class MutationError(RuntimeError):
 
 
 def mutation_checks_off() -> Context:
-    """Within this context, in this thread, recorded arrays are not stamped; also a decorator.
+    """Compute no checksums of recorded arrays within this context; also a decorator.
 
-    For loops that are known to change no array between forward and backward: it saves one pass
+    For loops in this thread that change no array between forward and backward: it saves one pass
     over the arrays in each direction.
     """
     return switched("guarding", False)
 
 
 def detect_anomaly() -> Context:
-    """Within this context, in this thread, the first NaN or infinity raises; also a decorator.
+    """Raise AnomalyError at the first NaN or infinity within this context; also a decorator.
 
-    AnomalyError names the operation, the shapes of its inputs and the line that called it, both
-    in the forward pass and on the walk back. It is several times slower: for finding a fault.
+    The error names the operation, the shapes of its inputs and the line that called it, in the
+    forward and in the backward pass of this thread. It is several times slower: for debugging.
     """
     return switched("anomaly", True)
 
 
 # --- changed arrays ---
 class ReadOnlyArray(np.ndarray):
-    """What `.data` of a recorded result is: to be read, and telling whoever writes what to do.
+    """The type of `.data` of a recorded result: it refuses to be written to, with a remedy.
 
-    What is computed from it is a plain array.
+    Arrays that are computed from it are plain.
     """
 
     def _require_writeable(self) -> None:
@@ -80,12 +80,12 @@ class ReadOnlyArray(np.ndarray):
         return np.asarray(self).__reduce__()
 
     def sort(self, *args: Any, **kwargs: Any) -> None:
-        """As ndarray's, of a copy."""
+        """Sort in place, where this is a copy; see `ndarray.sort`."""
         self._require_writeable()
         super().sort(*args, **kwargs)
 
     def fill(self, *args: Any, **kwargs: Any) -> None:
-        """As ndarray's, of a copy."""
+        """Fill in place, where this is a copy; see `ndarray.fill`."""
         self._require_writeable()
         super().fill(*args, **kwargs)
 
@@ -95,7 +95,7 @@ def _plain(x: Any) -> Any:
 
 
 def protect(node: Node, result: Array, inputs: Sequence[Any]) -> None:
-    """Make the result of an operation read-only, and stamp what the node keeps and others hold."""
+    """Make the result of an operation read-only, and keep checksums of arrays others may write."""
     for x in inputs:
         if x is result:
             break
@@ -109,7 +109,7 @@ def protect(node: Node, result: Array, inputs: Sequence[Any]) -> None:
 
 
 def require_unchanged(node: Node) -> None:
-    """Raise MutationError where an array is no longer what it was when it was recorded."""
+    """Raise MutationError where an array has changed since it was recorded."""
     assert node.stamps is not None and node.op is not None
     for x, stamp in zip(_held(node), node.stamps, strict=True):
         if _stamp(x) != stamp:
@@ -125,7 +125,7 @@ _REMEDY = (
 
 
 def _held(node: Node) -> list[Array]:
-    """The arrays that the rules of a node will read."""
+    """Return the arrays that the rules of a node will read."""
     held: list[Array] = []
     assert node.inputs is not None
     if not isinstance(node.op, Fused) or node.op.reads_inputs:
@@ -143,7 +143,7 @@ def _held(node: Node) -> list[Array]:
 
 
 def _name(node: Node, array: Array) -> str:
-    """What an array is to its node."""
+    """Name an array of a node: an input, a parameter or an index."""
     for which, x in enumerate(node.inputs or ()):
         if x is array:
             return f"input {which}"
@@ -154,7 +154,7 @@ def _name(node: Node, array: Array) -> str:
 
 
 def _is_exposed(x: Array) -> bool:
-    """Whether someone may write to this memory: through the array, or what it is a view of."""
+    """Say whether this memory can be written to: through the array, or through its base."""
     if x.flags.writeable:
         return True
     base = x.base
@@ -162,7 +162,7 @@ def _is_exposed(x: Array) -> bool:
 
 
 def _stamp(x: Array) -> int:
-    """A checksum, which differs where any number does."""
+    """Return a checksum of the numbers."""
     return zlib.crc32(x.data if x.flags.c_contiguous else x.tobytes())
 
 
@@ -174,14 +174,14 @@ def check_forward(name: str, arrays: Sequence[Any], result: Array) -> None:
     fault = _fault(result)
     if fault == "infinity" and any(_fault(x) for x in arrays):
         return  # such as the -inf of a mask, which was meant
-    given = "".join(
+    causes = "".join(
         f"; its input {which} already holds {_fault(x)}"
         for which, x in enumerate(arrays)
         if _fault(x)
     )
     raise AnomalyError(
         f"{name} made {fault} ({_count(result)}) from inputs of shape {_shapes(arrays)} "
-        f"at {caller()}{given}"
+        f"at {caller()}{causes}"
     )
 
 
@@ -200,7 +200,7 @@ def check_backward(node: Node, parent: Node, share: Any, upstream: Any) -> None:
 
 
 def caller() -> str:
-    """The file and line, outside the engine, that called the operation being recorded."""
+    """Return the file and line, outside the engine, that called the operation being recorded."""
     frame = sys._getframe(1)
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
         frame = frame.f_back

@@ -9,7 +9,7 @@ Rebuild = Callable[[Sequence[Any]], Any]
 
 
 def leaves(tree: Any) -> list[Any]:
-    """What the dicts, lists and tuples of a tree hold, in order; anything but None is a leaf."""
+    """List the leaves of dicts, lists and tuples, in order; anything else but None is a leaf."""
     if isinstance(tree, Mapping):
         return [leaf for part in tree.values() for leaf in leaves(part)]
     if isinstance(tree, list | tuple):
@@ -18,13 +18,13 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def rebuilt(tree: Any, values: Sequence[Any]) -> Any:
-    """A tree of the same build with other leaves, of which there must be as many."""
+    """Return a tree of the same structure with other leaves, of which there must be as many."""
     remaining = iter(values)
     return _fill(tree, remaining)
 
 
 def matched(tree: Any, other: Any, what: str) -> list[Any]:
-    """The leaves of `other`; ValueError unless it is built as `tree` is."""
+    """Return the leaves of `other`; raises ValueError unless it has the structure of `tree`."""
     if _build(tree) != _build(other):
         raise ValueError(f"{what} is not built of the same dicts, lists and tuples")
     return leaves(_in_order_of(tree, other))
@@ -50,7 +50,7 @@ def _build(tree: Any) -> Any:
 
 
 def _in_order_of(tree: Any, other: Any) -> Any:
-    """Dicts are the same whatever their order, but leaves are matched one by one."""
+    """Put the dicts of `other` in the order of those of `tree`: leaves are matched in order."""
     if isinstance(tree, Mapping):
         return [_in_order_of(part, other[key]) for key, part in tree.items()]
     if isinstance(tree, list | tuple):

@@ -72,10 +72,10 @@ def primitive(
                 inputs, params = tuple(x for _, x in values[:count]), dict(values[count:])
             return record(op, *inputs, **params)
 
-        made = cast("Any", function)
-        made.op = op
-        made.__signature__ = call.replace(return_annotation="Tensor")
-        return cast("Primitive[P]", public(numpy=numpy, method=method, operators=operators)(made))
+        entry = cast("Any", function)
+        entry.op = op
+        entry.__signature__ = call.replace(return_annotation="Tensor")
+        return cast("Primitive[P]", public(numpy=numpy, method=method, operators=operators)(entry))
 
     return decorate
 

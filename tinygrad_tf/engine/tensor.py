@@ -14,6 +14,15 @@ from tinygrad_tf.engine.graph import Fused, Node, Op, Recorded, mode
 from tinygrad_tf.types import Array
 
 
+def _on_arrays(function: Callable[[Any, Any], Any]) -> Callable[[Tensor, Any], Tensor]:
+    """Make an operator of Tensor that runs on the arrays and records nothing."""
+
+    def operate(self: Tensor, other: Any) -> Tensor:
+        return Tensor(function(self._array, other._array if isinstance(other, Tensor) else other))
+
+    return operate
+
+
 class Tensor(Recorded):
     """A NumPy array that records how it was computed.
 
@@ -38,9 +47,9 @@ class Tensor(Recorded):
 
     @staticmethod
     def _of(data: Array, node: Node | None) -> Tensor:
-        made = Tensor.__new__(Tensor)
-        made._array, made.node = data, node
-        return made
+        tensor = Tensor.__new__(Tensor)
+        tensor._array, tensor.node = data, node
+        return tensor
 
     @staticmethod
     def record(op: Op | Fused, *inputs: Any, **params: Any) -> Tensor:
@@ -130,7 +139,7 @@ class Tensor(Recorded):
     # --- properties of the array ---
     @property
     def data(self) -> Array:
-        """The array itself, not a copy; that of a recorded result can only be read."""
+        """The array itself, not a copy; the array of a recorded result is read-only."""
         array = self._array
         if array.flags.writeable or self.node is None or self.node.op is None:
             return array
@@ -142,7 +151,7 @@ class Tensor(Recorded):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether gradients flow to this Tensor."""
+        """Say whether gradients are computed for this Tensor."""
         return self.node is not None
 
     @requires_grad.setter
@@ -177,7 +186,7 @@ class Tensor(Recorded):
         self.node.grad = value
 
     def retain_grad(self) -> Tensor:
-        """Ask `backward()` to keep the gradient of this intermediate result, too."""
+        """Make `backward()` keep the gradient of this intermediate result, too."""
         if self.node is None:
             raise RuntimeError("this Tensor does not require a gradient")
         self.node.keeps_grad = True
@@ -204,11 +213,11 @@ class Tensor(Recorded):
         return self._array.dtype
 
     def numpy(self) -> Array:
-        """The array itself, not a copy."""
+        """Return the array itself, not a copy."""
         return self.data
 
     def item(self) -> Any:
-        """The only entry, as a Python number."""
+        """Return the only entry as a Python number."""
         return self._array.item()
 
     @property
@@ -281,40 +290,19 @@ class Tensor(Recorded):
             "t = ops.where(mask, value, t), or change t.data[...] where nothing is recorded yet"
         )
 
-    def _compare(self, other: Any, by: Callable[[Any, Any], Any]) -> Tensor:
-        return Tensor(by(self._array, other._array if isinstance(other, Tensor) else other))
-
-    def __lt__(self, other: Any) -> Tensor:
-        return self._compare(other, operator.lt)
-
-    def __le__(self, other: Any) -> Tensor:
-        return self._compare(other, operator.le)
-
-    def __gt__(self, other: Any) -> Tensor:
-        return self._compare(other, operator.gt)
-
-    def __ge__(self, other: Any) -> Tensor:
-        return self._compare(other, operator.ge)
-
-    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]  # elementwise, as NumPy
-        return self._compare(other, operator.eq)
-
-    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]  # elementwise, as NumPy
-        return self._compare(other, operator.ne)
+    # Comparisons and logic have no gradient: they run on the arrays.
+    __lt__ = _on_arrays(operator.lt)
+    __le__ = _on_arrays(operator.le)
+    __gt__ = _on_arrays(operator.gt)
+    __ge__ = _on_arrays(operator.ge)
+    __eq__ = _on_arrays(operator.eq)  # type: ignore[assignment]  # elementwise, as NumPy
+    __ne__ = _on_arrays(operator.ne)  # type: ignore[assignment]  # elementwise, as NumPy
+    __and__ = __rand__ = _on_arrays(operator.and_)
+    __or__ = __ror__ = _on_arrays(operator.or_)
+    __xor__ = __rxor__ = _on_arrays(operator.xor)
 
     # The graph is kept by identity, never by value.
     __hash__ = object.__hash__
-
-    def __and__(self, other: Any) -> Tensor:
-        return self._compare(other, operator.and_)
-
-    def __or__(self, other: Any) -> Tensor:
-        return self._compare(other, operator.or_)
-
-    def __xor__(self, other: Any) -> Tensor:
-        return self._compare(other, operator.xor)
-
-    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
     def __invert__(self) -> Tensor:
         return Tensor(~self._array)

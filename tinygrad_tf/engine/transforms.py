@@ -246,9 +246,9 @@ class _Traced:
         if isinstance(x, Tensor) and x.requires_grad:
             with enable_grad():
                 return x * 1.0
-        made = Tensor(x.data if isinstance(x, Tensor) else x, requires_grad=True)
-        self.fresh.add(made.node)
-        return made
+        leaf = Tensor(x.data if isinstance(x, Tensor) else x, requires_grad=True)
+        self.fresh.add(leaf.node)
+        return leaf
 
     @property
     def chosen(self) -> list[Any]:

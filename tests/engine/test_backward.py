@@ -125,7 +125,7 @@ def walk(root: Twin) -> list[Twin]:
 
 
 TestBesideItsTwin = BesideItsTwin.TestCase
-TestBesideItsTwin.settings = settings(max_examples=150, stateful_step_count=25)
+TestBesideItsTwin.settings = settings(max_examples=60, stateful_step_count=25)
 
 
 @given(EIGHTHS)
