@@ -60,7 +60,7 @@ def event_in_options(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def label(parameter: click.Parameter) -> str:
-    """The name of a parameter as it is typed: `--block-size` for an option, `TEXT` for an argument."""
+    """The name of a parameter as it is typed: `--block-size`, or `TEXT` for an argument."""
     if isinstance(parameter, click.Argument):
         return re.sub(r"[\[\].]", "", parameter.metavar or (parameter.name or "").upper())
     return next((name for name in parameter.opts if name.startswith("--")), parameter.opts[0])

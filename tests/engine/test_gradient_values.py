@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.engine.numeric_gradient import Array, first_order, leaves
+from tests.engine.gradients import Array, first_order, leaves
 from tinygrad_tf import Tensor, grad, ops
 
 F64 = np.float64

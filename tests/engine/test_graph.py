@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.engine.numeric_gradient import Array
+from tests.engine.gradients import Array
 from tinygrad_tf import Tensor, enable_grad, grad, no_grad, ops
 from tinygrad_tf.engine.graph import Node
 from tinygrad_tf.models import GPT, GPTConfig

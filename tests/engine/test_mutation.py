@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.numeric_gradient import Array
+from tests.engine.gradients import Array
 from tinygrad_tf import Tensor, detect_anomaly, grad, mutation_checks_off, no_grad, ops
 from tinygrad_tf.engine.mutation import AnomalyError, MutationError
 from tinygrad_tf.models import GPT, GPTConfig

@@ -1,4 +1,4 @@
-"""Gradients by differences, and by the engine, of a function of several arrays."""
+"""Gradients of a function of several arrays, of first and second order."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,25 +10,6 @@ from tinygrad_tf import Tensor, grad
 
 Array = npt.NDArray[Any]
 Function = Callable[..., Tensor]
-
-
-def numeric_gradients(
-    f: Callable[[list[Array]], float], inputs: Sequence[Array], eps: float = 1e-5
-) -> list[Array]:
-    """Central differences of a number with respect to every entry of the float64 inputs."""
-    inputs = [np.array(x, np.float64) for x in inputs]
-    gradients = [np.zeros_like(x) for x in inputs]
-    for x, gradient in zip(inputs, gradients, strict=True):
-        for place in np.ndindex(x.shape):
-            here = x[place]
-            step = eps * max(1.0, abs(here))
-            x[place] = here + step
-            above = f(inputs)
-            x[place] = here - step
-            below = f(inputs)
-            x[place] = here
-            gradient[place] = (above - below) / (2.0 * step)
-    return gradients
 
 
 def leaves(inputs: Sequence[Array]) -> list[Tensor]:
@@ -51,12 +32,6 @@ def second_order(
     gradients = grad(f(*xs[:-1]), xs[:-1], upstream=xs[-1], create_graph=True)
     total = sum((g * v).sum() for g, v in zip(gradients, along, strict=True))
     return grad(total, xs)
-
-
-def directional(f: Function, inputs: Sequence[Array], up: Array, along: Sequence[Array]) -> float:
-    """Σ along·(gradient of Σ up·f), by the walk that is not recorded."""
-    _, gradients = first_order(f, inputs, up)
-    return float(sum(np.sum(g * v) for g, v in zip(gradients, along, strict=True)))
 
 
 def eighths(seed: int, shape: tuple[int, ...]) -> Array:
