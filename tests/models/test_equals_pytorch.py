@@ -95,6 +95,7 @@ def test_second_derivatives_of_the_whole_model() -> None:
         np.testing.assert_allclose(mine, expected.numpy(), rtol=0, atol=1e-9 * size, err_msg=name)
 
 
+@pytest.mark.slow
 @every_variant
 def test_twenty_steps_of_adamw_with_clipping(variant: str) -> None:
     gpt = make(variant)
