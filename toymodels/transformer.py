@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -12,11 +13,13 @@ from tinygrad_tf.errors import InputError
 from tinygrad_tf.models import GPT, GPTConfig
 from tinygrad_tf.models.presets import Preset
 from tinygrad_tf.text import TokenFile
-from tinygrad_tf.train import TrainConfig, Trainer
-from tinygrad_tf.train.batches import evaluation_batches, training_batches
+from tinygrad_tf.train.batches import Batch, evaluation_batches, training_batches
+from tinygrad_tf.train.config import DEFAULT_SEED
 from tinygrad_tf.train.events import Event
-from tinygrad_tf.train.experiment import LONGEST_CONTEXT
 from tinygrad_tf.train.parallel import Compute, blas_threads, default_threads
+from tinygrad_tf.train.recipe import TRAIN_FIELDS, Recipe
+from tinygrad_tf.train.run import Run
+from tinygrad_tf.train.task import TokenTask, longest_document
 from tinygrad_tf.types import Floats, Ids
 from toymodels.model import LanguageModel
 from toymodels.text import History, Text
@@ -174,7 +177,7 @@ def train_transformer(
     text: Text,
     recipe: Preset,
     budget: float,
-    seed: int = 1337,
+    seed: int = DEFAULT_SEED,
     *,
     most_steps: int | None = None,
     listen: Callable[[Event], None] = lambda event: None,
@@ -190,31 +193,57 @@ def train_transformer(
     split = _token_file(text)
     shape = _shape(recipe, text, split)
     training = recipe.training
-    batches = training_batches(split, shape.block_size, training["batch_size"], seed)
     seconds = _seconds_a_step(shape, split, training["batch_size"], seed)
     per_step = training["batch_size"] * split.targets // _documents(split, shape.block_size)
     enough = max(100, _EPOCHS * split.targets // max(1, per_step))
     left = budget - (time.monotonic() - begun)
     steps = max(1, min(most_steps or enough, int(left / seconds)))
-    names = TrainConfig.__dataclass_fields__
-    config = TrainConfig(**{name: training[name] for name in training if name in names} | {
+    chosen = {name: training[name] for name in TRAIN_FIELDS if name in training} | {
         "steps": steps, "time_limit": max(left, 1e-3), "eval_every": steps + 1,
         "checkpoint_every": steps + 1,
-    })  # fmt: skip
-    model = GPT(shape, seed)
-
-    def sample() -> Iterator[object]:
-        yield next(iter(evaluation_batches(split, shape.block_size, training["batch_size"])))
-
-    threads = min(default_threads(), training["batch_size"])
-    trainer = Trainer(
-        model, batches, config, validation=sample, compute=Compute(threads)  # type: ignore[arg-type]
-    )  # fmt: skip
-    for event in trainer.run():
+    }  # fmt: skip
+    task = _ComparedTask(
+        Recipe(seed, default_threads(), training["batch_size"], training=chosen), shape, split
+    )
+    run = Run(task)
+    for event in run.run():
         listen(event)
     name = f"GPT {shape.n_layer}x{shape.n_embd}"
-    made = TransformerLM(name, model, text.vocab_size, text.end)
-    return Training(made, trainer.progress.step, steps, time.monotonic() - begun)
+    made = TransformerLM(name, task.model, text.vocab_size, text.end)
+    return Training(made, run.trainer.progress.step, steps, time.monotonic() - begun)
+
+
+class _ComparedTask(TokenTask):
+    """A GPT and the training part of a text; nothing is held out, since all models are compared
+    on the same part later.
+    """
+
+    def __init__(self, recipe: Recipe, config: GPTConfig, split: TokenFile) -> None:
+        self.recipe, self.config, self._split = recipe, config, split
+
+    @cached_property
+    def model(self) -> GPT:
+        """The GPT."""
+        return GPT(self.config, self.recipe.seed)
+
+    @property
+    def train(self) -> TokenFile:
+        """The training part."""
+        return self._split
+
+    @property
+    def val(self) -> TokenFile:
+        """The training part."""
+        return self._split
+
+    def validation(self) -> Iterator[Batch]:
+        """Yield one batch."""
+        batches = evaluation_batches(self._split, self.config.block_size, self.recipe.batch_size)
+        yield next(batches)
+
+    def training_sample(self) -> Iterator[Batch]:
+        """Yield one batch."""
+        return self.validation()
 
 
 def _token_file(text: Text) -> TokenFile:
@@ -229,7 +258,7 @@ def _token_file(text: Text) -> TokenFile:
 def _shape(recipe: Preset, text: Text, split: TokenFile) -> GPTConfig:
     fields = dict(recipe.model)
     if split.starts is not None and "block_size" not in fields:
-        fields["block_size"] = min(int(np.diff(split.starts).max()), LONGEST_CONTEXT)
+        fields["block_size"] = longest_document(split)
     shape = GPTConfig(vocab_size=text.vocab_size, **fields)
     if split.starts is None and split.targets < shape.block_size:
         raise InputError(

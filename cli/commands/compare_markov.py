@@ -27,6 +27,7 @@ from cli.options import (
     RunPath,
     option,
 )
+from tinygrad_tf.train.config import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from cli.comparison.report import Part
@@ -70,7 +71,7 @@ OPTIONS: list[click.Parameter] = [
            help="Train a GPT for so long; 0 leaves it out.  [default: 1m; built-in corpus 2m]"),
     option("--prompt", "-p", group=MODELS, default="", metavar="TEXT",
            help="What the examples go on from."),
-    option("--seed", group=MODELS, type=NATURAL, default=1337, show_default=True,
+    option("--seed", group=MODELS, type=NATURAL, default=DEFAULT_SEED, show_default=True,
            help="Seed of the GPT, and of which stories are held out."),
     option("--curve/--no-curve", group=OUTPUT, default=True,
            help="Learn from ever more text as well.  [default: yes]"),

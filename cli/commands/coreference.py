@@ -43,16 +43,16 @@ def command(
         from cli.pictures.export import check_target
 
         check_target(save, force=force)
-    from tinygrad_tf.tasks.coreference import CoreferenceDemo
+    from tinygrad_tf.tasks.coreference import CoreferenceModel
     from toymodels.designed_coreference import SENTENCES
 
-    demo = CoreferenceDemo(seed)
+    demo = CoreferenceModel(seed)
     # Read before the training too: whoever misspelt a word should not wait for it.
     demo.read(sentences)
     for event in demo.run():
         if event.event == "eval" and not quiet and not json:
-            told = event.as_json()
-            say(f"step {told['step']:,}: held out {told['val_loss']:.4f} nats per sentence")
+            losses = event.as_json()
+            say(f"step {losses['step']:,}: held out {losses['val_loss']:.4f} nats per sentence")
     record = _record(demo, sentences or SENTENCES)
     if json:
         print_json(record)

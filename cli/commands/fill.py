@@ -40,9 +40,9 @@ def command(
     quiet: bool,
 ) -> None:
     """Fill in what _ or [MASK] hides in each TEXT, or in each line of stdin."""
-    from tinygrad_tf.tasks.masked_lm import Filler
+    from tinygrad_tf.tasks.masked_lm import MaskFiller
 
-    filler = Filler.load(run, weights)
+    filler = MaskFiller.load(run, weights)
     for some in sentences_of(texts, 1):
         for text in some:
             filled = filler.fill(text, top, unknown)

@@ -1,7 +1,7 @@
 """`tt train-classifier`: learn to label texts, or to rate them."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -9,10 +9,7 @@ from cli.console import answer, printable, say
 from cli.options import POSITIVE_INT, GroupedCommand, Number, option
 from cli.task_lines import percent
 from cli.task_options import DATA, task_options
-from cli.task_training import quoted, train_task
-
-if TYPE_CHECKING:
-    from tinygrad_tf.tasks.task import Task, TaskOptions
+from cli.training import quoted, train
 
 EXAMPLES = (
     "tt train-classifier                       built-in opinions, told apart by word order alone",
@@ -52,15 +49,12 @@ OPTIONS: list[click.Parameter] = [
 
 @click.command("train-classifier", cls=GroupedCommand, examples=EXAMPLES, params=OPTIONS)
 @click.pass_context
-def command(ctx: click.Context, /, **given: Any) -> None:
+def command(ctx: click.Context, /, **options: Any) -> None:
     """Train an encoder on DATA.tsv (label, tab, text), or on built-in opinions."""
-    from tinygrad_tf.tasks.classification import LabellingTask, prepare_labelling
+    from tinygrad_tf.tasks.classification import ClassificationTask
 
-    def prepare(options: "TaskOptions", own: dict[str, Any]) -> "Task":
-        return prepare_labelling(options, **own)
-
-    json, quiet = given["json"], given["quiet"]
-    trained = train_task(ctx, LabellingTask, prepare, given)
+    json, quiet = options["json"], options["quiet"]
+    trained = train(ctx, ClassificationTask, options)
     if trained is None or json:
         return
     run, figures = trained

@@ -1,7 +1,7 @@
 """`tt train-fill`: learn to fill in hidden words, as BERT does."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -9,10 +9,7 @@ from cli.console import answer, say
 from cli.options import POSITIVE_INT, GroupedCommand, Number, option
 from cli.task_lines import percent
 from cli.task_options import DATA, task_options
-from cli.task_training import quoted, train_task
-
-if TYPE_CHECKING:
-    from tinygrad_tf.tasks.task import Task, TaskOptions
+from cli.training import quoted, train
 
 EXAMPLES = (
     "tt train-fill                          built-in sentences",
@@ -51,15 +48,12 @@ OPTIONS: list[click.Parameter] = [
 
 @click.command("train-fill", cls=GroupedCommand, examples=EXAMPLES, params=OPTIONS)
 @click.pass_context
-def command(ctx: click.Context, /, **given: Any) -> None:
+def command(ctx: click.Context, /, **options: Any) -> None:
     """Train an encoder to find hidden words in TEXTS.txt, or in built-in sentences."""
-    from tinygrad_tf.tasks.masked_lm import FillTask, prepare_filling
+    from tinygrad_tf.tasks.masked_lm import MaskedLMTask
 
-    def prepare(options: "TaskOptions", own: dict[str, Any]) -> "Task":
-        return prepare_filling(options, **own)
-
-    json, quiet = given["json"], given["quiet"]
-    trained = train_task(ctx, FillTask, prepare, given)
+    json, quiet = options["json"], options["quiet"]
+    trained = train(ctx, MaskedLMTask, options)
     if trained is None or json:
         return
     run, figures = trained

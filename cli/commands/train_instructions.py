@@ -1,6 +1,6 @@
 """`tt train-instructions`: a small GPT learns to do what it is told."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -8,10 +8,7 @@ from cli.console import answer, say
 from cli.options import POSITIVE_INT, GroupedCommand, RunPath, option
 from cli.task_lines import percent
 from cli.task_options import DATA, MODEL, task_options
-from cli.task_training import quoted, train_task
-
-if TYPE_CHECKING:
-    from tinygrad_tf.tasks.task import Task, TaskOptions
+from cli.training import quoted, train
 
 EXAMPLES = (
     "tt train-instructions                                copy, reverse, upper, ... and pairs",
@@ -33,7 +30,6 @@ OPTIONS: list[click.Parameter] = [
     *task_options(["dropout"]),
 ]
 # fmt: on
-SHAPE = ("n_layer", "n_head", "n_embd")
 NAMES = {
     "seen": "trained on, other content",
     "unseen_kinds": "other kind of content",
@@ -48,7 +44,7 @@ WAYS = {
 
 @click.command("train-instructions", cls=GroupedCommand, examples=EXAMPLES, params=OPTIONS)
 @click.pass_context
-def command(ctx: click.Context, /, **given: Any) -> None:
+def command(ctx: click.Context, /, **options: Any) -> None:
     """Train a GPT on several instructions, alone and in pairs, with the loss on answers only.
 
     Asked at the end: what it was trained on, with other content; instructions with a kind of
@@ -56,19 +52,10 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     (after two answered examples), and few-shot by examples that do not say what is asked; before
     the training and after it.
     """
-    from dataclasses import replace
+    from tinygrad_tf.tasks.instruction_tuning import InstructionTask
 
-    from tinygrad_tf.tasks.instruction_tuning import InstructionTask, prepare_instructions
-
-    shape = {name: given.pop(name) for name in SHAPE} if given["resume"] is None else {}
-
-    def prepare(options: "TaskOptions", own: dict[str, Any]) -> "Task":
-        return prepare_instructions(
-            replace(options, model={**(options.model or {}), **shape}), **own
-        )
-
-    json, quiet = given["json"], given["quiet"]
-    trained = train_task(ctx, InstructionTask, prepare, given)
+    json, quiet = options["json"], options["quiet"]
+    trained = train(ctx, InstructionTask, options)
     if trained is None or json:
         return
     run, figures = trained

@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -12,10 +12,7 @@ from cli.format import count
 from cli.options import POSITIVE_INT, GroupedCommand, Number, option
 from cli.task_lines import percent
 from cli.task_options import DATA, task_options
-from cli.task_training import quoted, train_task
-
-if TYPE_CHECKING:
-    from tinygrad_tf.tasks.task import Task, TaskOptions
+from cli.training import quoted, train
 
 EXAMPLES = (
     "tt train-speech                        spoken commands, a built-in voice; a minute or two",
@@ -58,23 +55,19 @@ OF_THE_VOICE, OF_RECORDINGS = ("utterances", "speakers"), ("val_fraction",)
 
 @click.command("train-speech", cls=GroupedCommand, examples=EXAMPLES, params=OPTIONS)
 @click.pass_context
-def command(ctx: click.Context, /, **given: Any) -> None:
+def command(ctx: click.Context, /, **options: Any) -> None:
     """Train an encoder-decoder on DIR (WAVs and what is said in them), or on a built-in voice.
 
     A position of --max-length is a word, or 40 ms of sound.
     """
-    from tinygrad_tf.tasks.speech import SpeechTask, prepare_speech
+    from tinygrad_tf.tasks.speech import SpeechTask
 
-    json, quiet, resume = given["json"], given["quiet"], given["resume"]
-    recorded = given["recordings"] is not None
-    _check(ctx, given)
-
-    def prepare(options: "TaskOptions", own: dict[str, Any]) -> "Task":
-        if not (recorded or json or quiet):
-            say(f"the voice says {count(own['utterances'])} commands; this takes a moment")
-        return prepare_speech(options, **own)
-
-    trained = train_task(ctx, SpeechTask, prepare, given)
+    json, quiet, resume = options["json"], options["quiet"], options["resume"]
+    recorded = options["recordings"] is not None
+    _check(ctx, options)
+    if not (recorded or resume or json or quiet):
+        say(f"the voice says {count(options['utterances'])} commands; this takes a moment")
+    trained = train(ctx, SpeechTask, options)
     if trained is None or json:
         return
     run, figures = trained

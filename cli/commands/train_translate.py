@@ -1,7 +1,7 @@
 """`tt train-translate`: learn to translate from pairs of sentences."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -9,10 +9,7 @@ from cli.console import answer, say
 from cli.options import POSITIVE_INT, GroupedCommand, Number, option
 from cli.task_lines import percent
 from cli.task_options import DATA, task_options
-from cli.task_training import quoted, train_task
-
-if TYPE_CHECKING:
-    from tinygrad_tf.tasks.task import Task, TaskOptions
+from cli.training import quoted, train
 
 EXAMPLES = (
     "tt train-translate                              English to Spanish, built in, two minutes",
@@ -55,17 +52,14 @@ OPTIONS: list[click.Parameter] = [
 
 @click.command("train-translate", cls=GroupedCommand, examples=EXAMPLES, params=OPTIONS)
 @click.pass_context
-def command(ctx: click.Context, /, **given: Any) -> None:
+def command(ctx: click.Context, /, **options: Any) -> None:
     """Train an encoder-decoder to translate: on PAIRS.tsv (source, tab, target), on two files of
     which the n-th lines belong together, or on built-in phrases.
     """
-    from tinygrad_tf.tasks.translation import TranslationTask, prepare_translation
+    from tinygrad_tf.tasks.translation import TranslationTask
 
-    def prepare(options: "TaskOptions", own: dict[str, Any]) -> "Task":
-        return prepare_translation(options, **own)
-
-    json, quiet = given["json"], given["quiet"]
-    trained = train_task(ctx, TranslationTask, prepare, given)
+    json, quiet = options["json"], options["quiet"]
+    trained = train(ctx, TranslationTask, options)
     if trained is None or json:
         return
     run, figures = trained

@@ -113,7 +113,9 @@ def _search(
 ) -> Iterator[list["DecodedText"]]:
     """What is found for each sound, the best first."""
     called = ["stdin" if name == "-" else name for name in names]
-    sounds = [transcriber.hear(wave, name) for wave, name in zip(waves, called, strict=True)]
+    sounds = [
+        transcriber.extract_features(wave, name) for wave, name in zip(waves, called, strict=True)
+    ]
     if search["beam"] is None:
         return ([one] for one in transcriber.transcribe(sounds))
     given = {name: value for name, value in search.items() if value is not None}

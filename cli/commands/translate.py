@@ -93,7 +93,7 @@ def command(
     check_save(save, texts, force=force, what="sentence TEXT")
     from tinygrad_tf.tasks.translator import Translator
 
-    translator = Translator.load(run, weights, unknown)
+    translator = Translator.load(run, weights, unknown=unknown)
     if search["seed"] is None:
         search["seed"] = random.SystemRandom().randrange(2**32)
     for number, some in enumerate(sentences_of(texts, TOGETHER)):

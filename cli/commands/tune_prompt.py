@@ -1,13 +1,11 @@
 """`tt tune-prompt`: learn a soft prompt for a GPT whose weights stay as they are."""
 
-import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from cli.console import answer, print_json, say
-from cli.interrupts import graceful_interrupt
+from cli.console import answer, say
 from cli.options import (
     NATURAL,
     POSITIVE,
@@ -18,15 +16,11 @@ from cli.options import (
     RunPath,
     option,
 )
-from cli.progress import plan_lines
 from cli.task_lines import percent
-from cli.views import choose_view
-
-if TYPE_CHECKING:
-    from tinygrad_tf.tasks.prompt_tuning import PromptTuning
+from cli.training import INTERRUPTED, follow, quoted, refuse_json_and_quiet
+from tinygrad_tf.train.config import DEFAULT_SEED
 
 DATA, OPTIMISATION, OUTPUT = "Data", "Optimisation", "Output"
-INTERRUPTED = 130
 
 EXAMPLES = (
     "tt tune-prompt runs/stories                     on one author's letters, built in",
@@ -48,7 +42,7 @@ OPTIONS: list[click.Parameter] = [
            help="Sequences in a batch."),
     option("--lr", "learning_rate", group=OPTIMISATION, type=POSITIVE, default=0.1,
            show_default=True, help="Peak learning rate."),
-    option("--seed", group=OPTIMISATION, type=NATURAL, default=1337, show_default=True,
+    option("--seed", group=OPTIMISATION, type=NATURAL, default=DEFAULT_SEED, show_default=True,
            help="Seed of all random draws."),
     option("--threads", group=OPTIMISATION, type=POSITIVE_INT,
            help="Threads that share a batch.  [default: one per core]"),
@@ -78,51 +72,35 @@ def command(ctx: click.Context, /, dry_run: bool, json: bool, quiet: bool, **opt
     compared before and after, bit for bit. The prompt is one small file, and the weights that it
     was learned for are the only ones that accept it.
     """
-    if json and quiet:
-        raise click.UsageError("--json and --quiet cannot go together", ctx)
+    refuse_json_and_quiet(ctx, json=json, quiet=quiet)
     from tinygrad_tf.tasks.prompt_tuning import PromptTuning, PromptTuningOptions
 
     tuning = PromptTuning(PromptTuningOptions(**options))
-    plan = tuning.plan().as_json()
-    if dry_run:
-        print_json(plan) if json else answer("\n".join(plan_lines(plan)))
+    events = follow(tuning, json=json, quiet=quiet, dry_run=dry_run)
+    if events is None:
         return
-    told = _watch(tuning, plan, json=json, quiet=quiet)
+    tuned = events["prompt-tuned"]
     if not json:
-        for line in report_lines(told):
+        for line in report_lines(tuned):
             answer(line)
-    if told["reason"] == "interrupted":
-        say(f"interrupted at step {told['steps']:,}; the best prompt so far is in {told['out']}")
+    if tuned["reason"] == "interrupted":
+        say(f"interrupted at step {tuned['steps']:,}; the best prompt so far is in {tuned['out']}")
         raise click.exceptions.Exit(INTERRUPTED)
     if not json and not quiet:
-        run, out = (shlex.quote(Path(path).as_posix()) for path in (options["run"], told["out"]))
+        run, out = (quoted(Path(path)) for path in (options["run"], tuned["out"]))
         say(f"next: tt generate {run} --soft-prompt {out}")
 
 
-def _watch(
-    tuning: "PromptTuning", plan: dict[str, Any], *, json: bool, quiet: bool
-) -> dict[str, Any]:
-    """Tune before the eyes of the user; the last event, which tells what the prompt is worth."""
-    event = plan
-    with choose_view(json=json, quiet=quiet) as view:
-        view.show(plan)
-        with graceful_interrupt(tuning.stop, view.stopping):
-            for occurrence in tuning.run():
-                event = occurrence.as_json()
-                view.show(event)
-    return event
-
-
-def report_lines(told: dict[str, Any]) -> list[str]:
+def report_lines(tuned: dict[str, Any]) -> list[str]:
     """Held-out losses without and with the prompt, and what was learned and what was not."""
-    floor = told["bits_floor"]
+    floor = tuned["bits_floor"]
     return [
-        f"without the prompt\t{told['loss_before']:.4f} nats per token"
-        f"\t{told['bits_before']:.4f} bits per character",
-        f"with the prompt\t{told['loss_after']:.4f} nats per token"
-        f"\t{told['bits_after']:.4f} bits per character",
+        f"without the prompt\t{tuned['loss_before']:.4f} nats per token"
+        f"\t{tuned['bits_before']:.4f} bits per character",
+        f"with the prompt\t{tuned['loss_after']:.4f} nats per token"
+        f"\t{tuned['bits_after']:.4f} bits per character",
         *([] if floor is None else [f"floor\t\t{floor:.4f} bits per character"]),
-        f"lower by\t{percent(told['reduction'])}",
-        f"learned\t{told['prompt_params']:,} numbers",
-        f"frozen\t{told['frozen_params']:,} numbers, unchanged: sha256 {told['frozen_sha256']}",
+        f"lower by\t{percent(tuned['reduction'])}",
+        f"learned\t{tuned['prompt_params']:,} numbers",
+        f"frozen\t{tuned['frozen_params']:,} numbers, unchanged: sha256 {tuned['frozen_sha256']}",
     ]

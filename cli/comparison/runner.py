@@ -12,6 +12,8 @@ from tinygrad_tf.generate import TextGenerator
 from tinygrad_tf.models import GPT
 from tinygrad_tf.models.presets import Preset, preset
 from tinygrad_tf.storage.run_directory import RunDirectory
+from tinygrad_tf.tasks.language_model import CORPUS_PRESET, TEXT_PRESET
+from tinygrad_tf.tasks.task_tokenizer import make_tokenizer
 from tinygrad_tf.text import (
     CharTokenizer,
     StringSource,
@@ -21,10 +23,9 @@ from tinygrad_tf.text import (
     read_text,
 )
 from tinygrad_tf.text.tokens import train_size
-from tinygrad_tf.train import TrainOptions
+from tinygrad_tf.train.config import DEFAULT_SEED
 from tinygrad_tf.train.events import Event
-from tinygrad_tf.train.options import CORPUS_PRESET, TEXT_PRESET
-from tinygrad_tf.train.prepare import new_tokenizer
+from tinygrad_tf.train.parallel import default_threads
 from toymodels.comparison import (
     Amount,
     Candidate,
@@ -65,7 +66,7 @@ class Config:
     val_fraction: float | None = None
     prompt: str = ""
     chars: int = corpus.DEFAULT_CHARS
-    seed: int = 1337
+    seed: int = DEFAULT_SEED
     curve: bool = True
 
 
@@ -220,9 +221,9 @@ def _tokenizer(text: str, config: Config, fraction: float) -> Tokenizer:
             f"there is no tokenizer {config.tokenizer!r}",
             "choose char, word, byte, bpe, or a tokenizer's file",
         )
-    recipe = TrainOptions(texts=(Path(),), tokenizer=config.tokenizer).resolve()
     part = text[: train_size(len(text), fraction)]
-    return new_tokenizer(recipe, StringSource(part or text))[0]
+    source = StringSource(part or text)
+    return make_tokenizer(config.tokenizer, source, workers=default_threads())[0]
 
 
 def _spelled(split: Split) -> Iterator[Candidate]:

@@ -2,14 +2,14 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from cli.main import run
-from tinygrad_tf.train.options import TrainOptions
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,7 @@ class FakeLibrary:
     prompts: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     loaded: list[str] = field(default_factory=list)
     stops: int = 0
+    path: Path = Path("runs/fake")
     pieces: tuple[str, ...] = ("once", " upon\n", "a time")
     before_step: Callable[[int], None] = lambda step: None
 
@@ -127,16 +128,17 @@ def library(monkeypatch: pytest.MonkeyPatch) -> FakeLibrary:
     """Stands in for training and generation."""
     fake = FakeLibrary()
 
-    class Experiment:
-        @staticmethod
-        def create(options: TrainOptions, *, dry_run: bool = False) -> FakeLibrary:
-            fake.created.append(asdict(options))
-            return fake
+    def create_task(texts: Any = (), **options: Any) -> FakeLibrary:
+        fake.created.append({"texts": texts, **options})
+        return fake
 
-        @staticmethod
-        def resume(path: Any, **options: Any) -> FakeLibrary:
-            fake.resumed.append((path, options))
-            return fake
+    def create(task: Any, out: Any = None, **options: Any) -> FakeLibrary:
+        fake.created[-1] |= {"out": out, **options}
+        return fake
+
+    def resume(kind: Any, path: Any, **options: Any) -> FakeLibrary:
+        fake.resumed.append((path, options))
+        return fake
 
     class TextGenerator:
         @staticmethod
@@ -144,7 +146,9 @@ def library(monkeypatch: pytest.MonkeyPatch) -> FakeLibrary:
             fake.loaded.append(weights)
             return fake
 
-    _install(monkeypatch, "tinygrad_tf.train.experiment", Experiment)
+    monkeypatch.setattr("tinygrad_tf.tasks.language_model.LanguageModelTask.create", create_task)
+    monkeypatch.setattr("tinygrad_tf.train.run.Run.create", create)
+    monkeypatch.setattr("tinygrad_tf.train.run.Run.resume", resume)
     _install(monkeypatch, "tinygrad_tf.generate", TextGenerator)
     return fake
 

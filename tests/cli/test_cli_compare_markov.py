@@ -12,8 +12,8 @@ import pytest
 from cli.comparison.report import Bars, Curves, Matrix, Part, Quotes, ReportTable
 from cli.pictures.bars import bars
 from cli.pictures.report import picture, plain
+from tests.language_runs import create
 from tinygrad_tf.models import GPTConfig
-from tinygrad_tf.train import Experiment, TrainOptions
 
 TEXT = "the cat sat on the mat and the dog ran to the cat\n" * 60
 FAST = ("--budget", "0", "--no-curve")
@@ -86,10 +86,10 @@ def run(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     (folder / "book.txt").write_text(TEXT, encoding="utf-8")
     sizes = {"n_layer": 1, "n_head": 1, "n_embd": 16, "block_size": 16, "batch_size": 4}
-    options = TrainOptions(
+    options = dict(
         (folder / "book.txt",), folder / "run", steps=40, eval_every=20, val_fraction=0.2, **sizes
     )
-    for _ in Experiment.create(options).run():
+    for _ in create(options).run():
         pass
     return folder / "run"
 

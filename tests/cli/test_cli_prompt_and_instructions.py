@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tinygrad_tf.train.experiment import Experiment
-from tinygrad_tf.train.options import TrainOptions
+from tests.language_runs import create
 
 TEXT = "the cat sat\non the mat\nand the dog\nran to the cat\n"
 TUNE = ("--steps", "4", "--eval-every", "2", "--length", "2", "--threads", "1")
@@ -22,10 +21,10 @@ def run(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("base")
     (folder / "text.txt").write_text(TEXT * 20, encoding="utf-8")
     shape = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 16}
-    options = TrainOptions(
+    options = dict(
         texts=(folder / "text.txt",), out=folder / "run", lines=True, steps=3, threads=1, **shape
     )
-    for _ in Experiment.create(options).run():
+    for _ in create(options).run():
         pass
     return folder / "run"
 
@@ -111,10 +110,17 @@ def test_faults_of_prompts_are_one_line(fault, tt, run, text, tmp_path):
     model = run / "model.safetensors"
     assert "no soft_prompt in its metadata" in fault("generate", run, "--soft-prompt", model)
     other = tmp_path / "other"
-    options = TrainOptions(
-        texts=(text,), out=other, lines=True, steps=1, threads=1, n_layer=1, n_head=2, n_embd=16
-    )
-    for _ in Experiment.create(options).run():
+    options = {
+        "texts": (text,),
+        "out": other,
+        "lines": True,
+        "steps": 1,
+        "threads": 1,
+        "n_layer": 1,
+        "n_head": 2,
+        "n_embd": 16,
+    }
+    for _ in create(options).run():
         pass
     assert "tuned for another model" in fault("generate", other, "--soft-prompt", out)
     assert "does not exist" in fault("generate", run, "--soft-prompt", tmp_path / "gone")

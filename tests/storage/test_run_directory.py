@@ -424,7 +424,7 @@ def test_an_existing_run_is_replaced_only_by_force(run: RunDirectory) -> None:
     (run.path / "notes.txt").write_text("mine")
     (run.path / "checkpoints" / "mine").write_text("mine")
     before = contents(run.path)
-    with pytest.raises(InputError, match=r"not empty; .*--force.*--resume"):
+    with pytest.raises(InputError, match=r"not empty; .*`force=True`.*`resume="):
         RunDirectory.create(run.path)
     assert contents(run.path) == before
     RunDirectory.create(run.path, force=True)
@@ -526,7 +526,7 @@ def test_full_disk_says_what_is_intact(run: RunDirectory, monkeypatch: pytest.Mo
     assert "checkpoints/000500: the disk is full" in caught.value.what.replace("\\", "/")
     assert "step 400 is intact" in caught.value.what
     path = shlex.quote(run.path.as_posix())
-    assert caught.value.next == (f"free some space, then go on with: tt train-gpt --resume {path}")
+    assert caught.value.next == (f"free some space, then go on with `resume={path}`")
     assert caught.value.exit_code == 1
     assert contents(run.path) == before
 
@@ -549,7 +549,7 @@ def test_full_disk_at_the_first_checkpoint_and_at_the_pointer(
             patch.setattr(os, "fsync", fsync)
             save(run, 1)
         assert told in caught.value.what.replace("\\", "/")
-        assert "then go on with: tt train-gpt --resume " in caught.value.next
+        assert "then go on with `resume=" in caught.value.next
 
 
 @pytest.mark.parametrize("name", [*CHECKPOINT_FILES, "best/model.safetensors", "best/config.json"])
@@ -563,7 +563,7 @@ def test_a_directory_in_the_way(run: RunDirectory, name: str) -> None:
         f"cannot write {run.path / name}: a directory has that name "
         "(the checkpoint of step 2 is saved)"
     )
-    assert caught.value.next.startswith("move it away, then go on with: tt train-gpt --resume ")
+    assert caught.value.next.startswith("move it away, then go on with `resume=")
     (run.path / name).rmdir()
     again = RunDirectory.open(run.path, on_warning=refuse_warning)
     assert check(again) == 2

@@ -95,7 +95,7 @@ def test_a_position_of_other_examples_is_refused() -> None:
 def test_no_examples_or_no_batch_is_refused() -> None:
     with pytest.raises(InputError, match="no examples"):
         ExampleBatches(PairExamples([], [], PAD), 8, 0)
-    with pytest.raises(InputError, match="batch_size is 0"):
+    with pytest.raises(InputError, match="`batch_size` is 0"):
         ExampleBatches(drawn_pairs(3), 0, 0)
 
 

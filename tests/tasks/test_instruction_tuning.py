@@ -21,32 +21,24 @@ from tinygrad_tf.tasks.instruction_tuning import (
     format_questions,
     pack_weights,
     parse_questions,
-    prepare_instructions,
     unpack_weights,
 )
-from tinygrad_tf.tasks.run import TaskRun
-from tinygrad_tf.tasks.task import TaskOptions
 from tinygrad_tf.train.optim import AdamW
 from tinygrad_tf.train.parallel import loss_and_gradients
+from tinygrad_tf.train.run import Run
 from tinygrad_tf.types import IGNORE
 
 TOKENS = InstructionTokenizer()
 TINY = {"n_layer": 1, "n_head": 2, "n_embd": 16}
 
 
-def options(out: Path, steps: int = 4, **changes) -> TaskOptions:
-    training = {"steps": steps, "eval_every": 2, "checkpoint_every": 2}
-    given = {"model": TINY, "training": training, "batch_size": 8, "threads": 1}
-    return TaskOptions(out=out, **{**given, **changes})
+def prepare(**changes) -> InstructionTask:
+    tiny = {"steps": 4, "eval_every": 2, "checkpoint_every": 2, "batch_size": 8, "threads": 1}
+    return InstructionTask.create(**{**TINY, **tiny, "questions": 400, "held_out": 20, **changes})
 
 
-def prepare(given: TaskOptions, **own) -> InstructionTask:
-    return prepare_instructions(given, **{"questions": 400, "held_out": 20, **own})
-
-
-def trained(given: TaskOptions, **own) -> list[dict]:
-    run = TaskRun.create(prepare(given, **own), given)
-    return [event.as_json() for event in run.run()]
+def trained(out: Path, **changes) -> list[dict]:
+    return [event.as_json() for event in Run.create(prepare(**changes), out).run()]
 
 
 # --- tokens ---
@@ -89,7 +81,7 @@ def test_only_answers_are_targets(last_only):
 
 def test_changing_a_question_that_is_not_asked_changes_no_gradient_of_the_loss_elsewhere():
     """What is given has no target of its own: with no answer at all nothing is learned."""
-    task = prepare(options(Path("unused")))
+    task = prepare()
     examples = AnswerExamples([[("copy: abc\n", "")]], TOKENS)
     assert examples.targets.tolist() == [0]
     batch = examples.batch(np.array([0]), np.random.default_rng())
@@ -100,7 +92,7 @@ def test_changing_a_question_that_is_not_asked_changes_no_gradient_of_the_loss_e
 
 
 def test_what_is_trained_on_and_what_is_asked_are_apart():
-    task = prepare(options(Path("unused")), questions=5000)
+    task = prepare(questions=5000)
     train = parse_questions(task.files["data/train.tsv"])[""]
     groups = combinations()
     assert {(q.instruction, q.kind) for q in train} == set(groups.seen)
@@ -125,7 +117,7 @@ def test_examples_before_a_question_are_answered_and_the_same_every_time():
 
 def test_exact_match_is_what_greedy_decoding_writes(tmp_path):
     """With a model that has learned a little, so that some answers are right and some wrong."""
-    task = prepare(options(tmp_path / "run", model={**TINY, "n_embd": 32}))
+    task = prepare(n_embd=32)
     asked = draw_questions([("first", "number"), ("last", "number")], 60, 0)
     examples = AnswerExamples([dialogue(q, 0, 0) for q in asked], TOKENS, last_only=True)
     optimizer, rng = AdamW(task.model, lr=1e-2), np.random.default_rng(0)
@@ -140,15 +132,14 @@ def test_exact_match_is_what_greedy_decoding_writes(tmp_path):
 
 
 def test_a_run_tells_before_and_after_and_starts_from_another(tmp_path):
-    base = trained(options(tmp_path / "base"), unnamed=True)
+    base = trained(tmp_path / "base", unnamed=True)
     assert base[-1]["event"] == "report"
     assert base[-1]["figures"]["unnamed"] is True
-    given = options(tmp_path / "run")
-    task = prepare(given, init_from=tmp_path / "base")
+    task = prepare(init_from=tmp_path / "base")
     start = pack_weights(task.model)
     kept = InstructionModel.load(tmp_path / "base").model
     assert pack_weights(kept) == start
-    events = [event.as_json() for event in TaskRun.create(task, given).run()]
+    events = [event.as_json() for event in Run.create(task, tmp_path / "run").run()]
     figures = events[-1]["figures"]
     assert set(figures["before"]) == set(figures["after"]) == set(GROUPS)
     assert set(figures["after"]["seen"]) == set(WAYS)
@@ -159,13 +150,12 @@ def test_a_run_tells_before_and_after_and_starts_from_another(tmp_path):
 
 
 def test_a_run_that_was_stopped_goes_on_bit_for_bit(tmp_path):
-    trained(options(tmp_path / "whole", steps=6))
-    given = options(tmp_path / "parts", steps=6)
-    run = TaskRun.create(prepare(given), given)
+    trained(tmp_path / "whole", steps=6)
+    run = Run.create(prepare(steps=6), tmp_path / "parts")
     for event in run.run():
         if event.as_json().get("step") == 3:
             run.stop()
-    for _ in TaskRun.resume(InstructionTask, tmp_path / "parts").run():
+    for _ in Run.resume(InstructionTask, tmp_path / "parts").run():
         pass
     whole, parts = (
         (tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts")
@@ -174,11 +164,9 @@ def test_a_run_that_was_stopped_goes_on_bit_for_bit(tmp_path):
 
 
 def test_weights_of_another_shape_are_refused(tmp_path):
-    trained(options(tmp_path / "base"))
+    trained(tmp_path / "base")
     with pytest.raises(InputError, match="a shape of its own"):
-        prepare_instructions(
-            options(tmp_path / "run", model={**TINY, "n_embd": 32}), init_from=tmp_path / "base"
-        )
+        prepare(n_embd=32, init_from=tmp_path / "base")
     model = InstructionModel.load(tmp_path / "base").model
     with pytest.raises(InputError, match="weights to start from are 2 numbers"):
         unpack_weights(np.zeros(2, "<f4").tobytes(), model)
@@ -189,7 +177,7 @@ def test_weights_of_another_shape_are_refused(tmp_path):
 
 @pytest.fixture(scope="module")
 def asker() -> InstructionModel:
-    return InstructionModel(prepare(options(Path("unused"))).model)
+    return InstructionModel(prepare().model)
 
 
 @pytest.mark.parametrize(
@@ -224,8 +212,8 @@ def test_a_reply_tells_what_is_right_and_whether_it_was_trained_on(asker):
 @pytest.mark.slow
 def test_instructions_are_learned_and_combined(tmp_path):
     """As the command does, in fewer steps: far beyond chance, also where never trained on."""
-    given = TaskOptions(out=tmp_path / "run", training={"steps": 1200, "eval_every": 600})
-    figures = trained(given, questions=16_000, held_out=200)[-1]["figures"]
+    task = InstructionTask.create(steps=1200, eval_every=600, held_out=200)
+    figures = list(Run.create(task, tmp_path / "run").run())[-1].figures
     before, after = figures["before"], figures["after"]
     assert before["seen"]["zero_shot"] < 0.01
     assert after["seen"]["zero_shot"] > 0.7

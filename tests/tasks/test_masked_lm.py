@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.tasks.tiny_tasks import new_run, options, train
+from tests.tasks.tiny_tasks import new_run, train
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.tasks.masked_lm import Filler, prepare_filling
+from tinygrad_tf.tasks.masked_lm import MaskedLMTask, MaskFiller
 
 WELL = {"steps": 250, "learning_rate": 5e-3, "eval_every": 50, "checkpoint_every": 250}
 
@@ -17,10 +17,10 @@ def filler(request, tmp_path_factory):
         "tokenizer": request.param,
         "vocab_size": 280 if request.param == "bpe" else None,
     }
-    run = new_run(folder, "filling", training=WELL, model={"d_model": 32, "dropout": 0.0}, own=own)
+    run = new_run(folder, "masked_lm", **WELL, d_model=32, dropout=0.0, **own)
     figures = train(run)[-1].figures
     assert 0 < figures["accuracy"] <= figures["among_five"] <= 1 <= figures["perplexity"]
-    return Filler.load(folder / "run")
+    return MaskFiller.load(folder / "run")
 
 
 @pytest.mark.parametrize("hidden", ["_", "[MASK]", "___"])
@@ -71,12 +71,12 @@ def test_bad_texts_are_refused(tmp_path, content, fault):
     path = tmp_path / "bad.txt"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=fault):
-        prepare_filling(options(tmp_path / "run"), path)
+        MaskedLMTask.create(path)
 
 
 def test_empty_lines_are_passed_over(tmp_path):
     path = tmp_path / "texts.txt"
     path.write_text("one\n\n  \ntwo\nthree\n", encoding="utf-8")
-    task = prepare_filling(options(tmp_path / "run"), path)
+    task = MaskedLMTask.create(path)
     texts = task.files["data/train.txt"] + task.files["data/held_out.txt"]
     assert sorted(texts.split()) == [b"one", b"three", b"two"]

@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.language_runs import create
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.generate import TextGenerator
 from tinygrad_tf.models import GPT
 from tinygrad_tf.models.soft_prompt import PromptedGPT, SoftPrompt, weights_sha256
 from tinygrad_tf.tasks.prompt_tuning import PromptTuning, PromptTuningOptions
-from tinygrad_tf.train.experiment import Experiment
-from tinygrad_tf.train.options import TrainOptions
 
 SHAPE = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 12, "threads": 1}
 STYLES = ("abc", "def", "ghi", "jkl", "mno", "pqr", "stu", "vwx")
@@ -36,7 +35,7 @@ def run(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("styles")
     text = folder / "text.txt"
     text.write_text(styles(900, 1, STYLES), encoding="utf-8")
-    options = TrainOptions(
+    options = dict(
         texts=(text,),
         out=folder / "run",
         lines=True,
@@ -46,7 +45,7 @@ def run(tmp_path_factory) -> Path:
         eval_every=250,
         **SHAPE,
     )
-    for _ in Experiment.create(options).run():
+    for _ in create(options).run():
         pass
     return folder / "run"
 
@@ -180,8 +179,8 @@ def test_the_embedded_letters_need_the_characters_of_the_stories(run, tmp_path):
 
 @pytest.mark.slow
 def test_letters_cost_a_model_of_the_stories_a_fifth_less_with_a_prompt(tmp_path):
-    base = TrainOptions(out=tmp_path / "stories", steps=1200, eval_every=600)
-    for _ in Experiment.create(base).run():
+    base = {"out": tmp_path / "stories", "steps": 1200, "eval_every": 600}
+    for _ in create(base).run():
         pass
     tuning = PromptTuning(PromptTuningOptions(tmp_path / "stories", steps=300))
     *_, told = (event.as_json() for event in tuning.run())

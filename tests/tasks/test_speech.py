@@ -24,13 +24,12 @@ from tinygrad_tf.audio import (
     write_wav,
 )
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.tasks.events import ReportEvent
 from tinygrad_tf.tasks.recordings import deal, find_recordings, spoken_form
-from tinygrad_tf.tasks.run import TaskRun
-from tinygrad_tf.tasks.speech import SpeechTask, prepare_speech
-from tinygrad_tf.tasks.speech_features import Utterance, hear, pack, unpack
-from tinygrad_tf.tasks.task import TaskOptions
+from tinygrad_tf.tasks.speech import SpeechTask
+from tinygrad_tf.tasks.speech_features import Utterance, extract_features, pack, unpack
 from tinygrad_tf.tasks.transcriber import Transcriber
+from tinygrad_tf.train.events import ReportEvent
+from tinygrad_tf.train.run import Run
 
 SENTENCES = ("find my files", "find my photos", "open my files", "open my photos")
 TINY_MODEL = {"d_model": 16, "n_heads": 2, "n_encoder_layers": 1, "n_decoder_layers": 1}
@@ -53,12 +52,18 @@ def recordings(tmp_path: Path) -> Path:
     return folder
 
 
-def tiny(out: Path, **training: Any) -> TaskOptions:
-    training = {"steps": 12, "eval_every": 6, "checkpoint_every": 4, "warmup": 2} | training
-    return TaskOptions(out=out, threads=2, batch_size=4, model=TINY_MODEL, training=training)
+TINY: dict[str, Any] = {
+    **TINY_MODEL,
+    "steps": 12,
+    "eval_every": 6,
+    "checkpoint_every": 4,
+    "warmup": 2,
+    "threads": 2,
+    "batch_size": 4,
+}
 
 
-def figures_of(run: TaskRun) -> dict[str, Any]:
+def figures_of(run: Run) -> dict[str, Any]:
     (report,) = [event for event in run.run() if isinstance(event, ReportEvent)]
     return report.figures
 
@@ -74,7 +79,7 @@ def test_what_is_said_has_neither_case_nor_marks() -> None:
 
 def test_hearing_is_the_vectors_of_the_sound_in_half_precision() -> None:
     sound = say("find my files")
-    heard = hear(Wave(sound, RATE), "x", SpeechFeatures(), 512)
+    heard = extract_features(Wave(sound, RATE), "x", SpeechFeatures(), 512)
     exact = speech_vectors(sound, RATE)
     assert heard.dtype == np.float16 and heard.shape == exact.shape
     assert np.abs(heard - exact).max() <= 2**-11 * np.abs(exact).max()
@@ -92,7 +97,7 @@ def test_hearing_is_the_vectors_of_the_sound_in_half_precision() -> None:
 )
 def test_what_is_no_speech_is_refused_by_name(samples: np.ndarray[Any, Any], fault: str) -> None:
     with pytest.raises(InputError) as raised:
-        hear(Wave(samples, RATE), "x.wav", SpeechFeatures(), 80)
+        extract_features(Wave(samples, RATE), "x.wav", SpeechFeatures(), 80)
     assert fault in str(raised.value)
 
 
@@ -195,7 +200,7 @@ def test_a_fault_is_told_with_the_file(
 ) -> None:
     harm(recordings)
     with pytest.raises(InputError) as raised:
-        prepare_speech(tiny(recordings / "run"), recordings)
+        SpeechTask.create(recordings, **TINY)
     assert fault in str(raised.value) and "\n" not in str(raised.value)
 
 
@@ -209,14 +214,13 @@ def test_two_indices_and_no_directory_are_refused(recordings: Path) -> None:
 
 
 def test_a_transcript_that_does_not_fit_is_refused(tmp_path: Path) -> None:
-    options = TaskOptions(out=tmp_path, model={**TINY_MODEL, "max_length": 100})
     folder = tmp_path / "long"
     folder.mkdir()
     for name, text in (("a", "find " * 101), ("b", "find"), ("c", "find")):
         write_wav(folder / f"{name}.wav", say("find"), RATE)
         (folder / f"{name}.txt").write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=r"a\.wav says 101 words.*--max-length is 100"):
-        prepare_speech(options, folder)
+    with pytest.raises(InputError, match=r"a\.wav says 101 words.*`max_length` is 100"):
+        SpeechTask.create(folder, **TINY | {"max_length": 100})
 
 
 # Whole runs
@@ -226,41 +230,37 @@ def test_a_resumed_run_needs_no_recordings_and_is_the_same_bit_for_bit(
     recordings: Path, tmp_path: Path, outcome: Callable[[Path], tuple[Any, ...]]
 ) -> None:
     at_once, resumed = tmp_path / "at_once", tmp_path / "resumed"
-    options = tiny(at_once)
-    whole = figures_of(TaskRun.create(prepare_speech(options, recordings), options))
-    options = tiny(resumed)
-    run = TaskRun.create(prepare_speech(options, recordings), options)
+    whole = figures_of(Run.create(SpeechTask.create(recordings, **TINY), at_once))
+    run = Run.create(SpeechTask.create(recordings, **TINY), resumed)
     for event in run.run():
         if event.as_json()["event"] == "step" and event.as_json()["step"] == 5:
             run.stop()
     shutil.rmtree(recordings)
-    again = figures_of(TaskRun.resume(SpeechTask, resumed))
+    again = figures_of(Run.resume(SpeechTask, resumed))
     assert outcome(at_once) == outcome(resumed)
     assert whole == again
 
 
-def test_a_plan_tells_how_much_there_is(recordings: Path, tmp_path: Path) -> None:
-    options = tiny(tmp_path / "run")
-    plan = TaskRun.create(prepare_speech(options, recordings, val_fraction=0.25), options).plan()
-    assert (plan.examples_train, plan.examples_val) == (9, 3)
+def test_a_plan_tells_how_much_there_is(recordings: Path) -> None:
+    plan = SpeechTask.create(recordings, **TINY, val_fraction=0.25).plan("run")
+    assert (plan.facts["examples_train"], plan.facts["examples_val"]) == (9, 3)
     assert plan.notes[0].endswith("3 different sentences; 3 of 3 held out say others")
-    assert plan.targets_train == 9 * 4  # three words and END
+    assert plan.facts["targets_train"] == 9 * 4  # three words and END
     json.dumps(plan.as_json())
 
 
-def test_the_voice_that_is_held_out_says_other_commands(tmp_path: Path) -> None:
-    task = prepare_speech(tiny(tmp_path / "run"), utterances=40, speakers=4)
-    assert (len(task.learned), len(task.held_out)) == (40, 4)
-    assert not {u.text for u in task.learned} & {u.text for u in task.held_out}
-    assert len({u.name for u in task.learned}) <= 4
+def test_the_voice_that_is_held_out_says_other_commands() -> None:
+    task = SpeechTask.create(utterances=40, speakers=4, **TINY)
+    assert (len(task.train), len(task.held_out)) == (40, 4)
+    assert not {u.text for u in task.train} & {u.text for u in task.held_out}
+    assert len({u.name for u in task.train}) <= 4
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """The run that `tt train-speech` makes, and its figures."""
     run = tmp_path_factory.mktemp("speech") / "run"
-    options = TaskOptions(out=run, threads=2)
-    return run, figures_of(TaskRun.create(prepare_speech(options), options))
+    return run, figures_of(Run.create(SpeechTask.create(threads=2), run))
 
 
 @pytest.mark.slow
@@ -279,11 +279,14 @@ def test_any_rate_and_loudness_is_heard_alike(
 ) -> None:
     transcriber = Transcriber.load(trained[0])
     sound = say("find my files", 3)
-    heard = [transcriber.hear(Wave(sound, RATE)), transcriber.hear(Wave(0.2 * sound, RATE))]
+    heard = [
+        transcriber.extract_features(Wave(sound, RATE)),
+        transcriber.extract_features(Wave(0.2 * sound, RATE)),
+    ]
     # The same pieces of time at three times the rate, as a WAV that is read back.
     times = np.arange(3 * len(sound)) / 3
     write_wav(tmp_path / "x.wav", np.interp(times, np.arange(len(sound)), sound), 3 * RATE)
-    heard.append(transcriber.hear(read_wav(tmp_path / "x.wav")))
+    heard.append(transcriber.extract_features(read_wav(tmp_path / "x.wav")))
     assert [one.text for one in transcriber.transcribe(heard)] == ["find my files"] * 3
 
 
@@ -293,7 +296,7 @@ def test_a_beam_never_scores_below_greedy_and_other_sounds_change_nothing(
 ) -> None:
     transcriber = Transcriber.load(trained[0])
     sounds = [
-        transcriber.hear(Wave(say(text, seed), RATE))
+        transcriber.extract_features(Wave(say(text, seed), RATE))
         for seed, text in enumerate(("stop the engine", "show me all my photos now", "find it"))
     ]
     together = transcriber.transcribe(sounds)
@@ -312,7 +315,7 @@ def test_words_listen_to_the_sound_in_their_order(
     transcriber, orders = Transcriber.load(trained[0]), []
     for command in spoken_commands(20, held_out=True):
         wave = Wave(command.samples, RATE)
-        heard = transcriber.hear(wave)
+        heard = transcriber.extract_features(wave)
         (transcript,) = transcriber.transcribe([heard])
         look = transcriber.listening(wave, transcript)
         assert look.words == (*transcript.text.split(), "END")

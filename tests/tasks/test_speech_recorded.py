@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from tinygrad_tf.audio import all_commands
-from tinygrad_tf.tasks.events import ReportEvent
-from tinygrad_tf.tasks.run import TaskRun
-from tinygrad_tf.tasks.speech import prepare_speech
-from tinygrad_tf.tasks.task import TaskOptions
+from tinygrad_tf.tasks.speech import SpeechTask
+from tinygrad_tf.train.events import ReportEvent
+from tinygrad_tf.train.run import Run
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +36,7 @@ def espeak(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_recordings_of_another_voice_are_learned_from(espeak: Path, tmp_path: Path) -> None:
-    options = TaskOptions(out=tmp_path / "run", threads=2, training={"steps": 500})
-    run = TaskRun.create(prepare_speech(options, espeak), options)
+    run = Run.create(SpeechTask.create(espeak, threads=2, steps=500), tmp_path / "run")
     (figures,) = (event.figures for event in run.run() if isinstance(event, ReportEvent))
     assert figures["examples"] == 80 and figures["examples_new"] >= 40
     assert figures["exact_match"] >= 0.9

@@ -4,25 +4,23 @@ import time
 
 import pytest
 
-from tinygrad_tf.tasks.classification import prepare_labelling
-from tinygrad_tf.tasks.coreference import CoreferenceDemo
-from tinygrad_tf.tasks.masked_lm import Filler, prepare_filling
-from tinygrad_tf.tasks.run import TaskRun
-from tinygrad_tf.tasks.task import TaskOptions
-from tinygrad_tf.tasks.translation import prepare_translation
+from tinygrad_tf.tasks.classification import ClassificationTask
+from tinygrad_tf.tasks.coreference import CoreferenceModel
+from tinygrad_tf.tasks.masked_lm import MaskedLMTask, MaskFiller
+from tinygrad_tf.tasks.translation import TranslationTask
 from tinygrad_tf.tasks.translator import Translator
+from tinygrad_tf.train.run import Run
 
 pytestmark = pytest.mark.slow
 
 
-def figures(task, shared):
-    return list(TaskRun.create(task, shared).run())[-1].figures
+def figures(task, path):
+    return list(Run.create(task, path).run())[-1].figures
 
 
 def test_translation_of_held_out_combinations(tmp_path):
-    shared = TaskOptions(out=tmp_path / "run")
     begun = time.process_time()
-    found = figures(prepare_translation(shared), shared)
+    found = figures(TranslationTask.create(), tmp_path / "run")
     assert time.process_time() - begun < 180
     assert found["examples"] == 500 and found["exact_match"] >= 0.98
     assert found["token_accuracy"] > 0.98 and found["bleu"] > 98 and found["chrf"] > 98
@@ -50,19 +48,17 @@ def test_translation_of_held_out_combinations(tmp_path):
 
 
 def test_opinions_that_word_order_decides(tmp_path):
-    shared = TaskOptions(out=tmp_path / "run")
-    found = figures(prepare_labelling(shared), shared)
+    found = figures(ClassificationTask.create(), tmp_path / "run")
     assert found["examples"] == 500 and found["accuracy"] >= 0.97
     assert found["bag_of_words"] < 0.75
 
 
 def test_hidden_words_are_guessed_from_both_sides(tmp_path):
-    shared = TaskOptions(out=tmp_path / "run")
-    task = prepare_filling(shared)
+    task = MaskedLMTask.create()
     guess = task.references()
-    found = figures(task, shared)
+    found = figures(task, tmp_path / "run")
     assert found["perplexity"] < 4 < 20 < 2.718 ** guess["unigram"]
-    filler = Filler.load(tmp_path / "run")
+    filler = MaskFiller.load(tmp_path / "run")
     drinks = {"milk", "water", "juice", "tea"}
     ranked = filler.fill("the cat drank the _ because it was sweet").answers[0]
     assert sum(prob for word, prob in ranked if word in drinks) > 0.5
@@ -71,7 +67,7 @@ def test_hidden_words_are_guessed_from_both_sides(tmp_path):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_it_is_the_right_noun(seed):
-    demo = CoreferenceDemo(seed)
+    demo = CoreferenceModel(seed)
     for _ in demo.run():
         pass
     judged = demo.judge()

@@ -9,24 +9,24 @@ from tests.tasks.tiny_tasks import MAKERS, new_run, train
 from tinygrad_tf.errors import FailedError, InputError
 from tinygrad_tf.models.gpt import GPT
 from tinygrad_tf.storage.run_directory import RunDirectory
-from tinygrad_tf.tasks.masked_lm import FillTask
-from tinygrad_tf.tasks.run import TaskRun
+from tinygrad_tf.tasks.language_model import LanguageModelTask
+from tinygrad_tf.tasks.masked_lm import MaskedLMTask
 from tinygrad_tf.tasks.translation import TranslationTask
 from tinygrad_tf.tasks.translator import Translator
-from tinygrad_tf.train.experiment import Experiment
+from tinygrad_tf.train.run import Run
 
 KINDS = list(MAKERS)
 
 
 def resume(folder, kind, name="run", **changes):
     task = new_run(folder, kind, "unused").task
-    return TaskRun.resume(type(task), folder / name, **changes)
+    return Run.resume(type(task), folder / name, **changes)
 
 
 # --- going on ---
 
 
-@pytest.mark.parametrize("changes", [{}, {"threads": 2}, {"training": {"schedule": "noam"}}])
+@pytest.mark.parametrize("changes", [{}, {"threads": 2}, {"schedule": "noam"}])
 @pytest.mark.parametrize("kind", KINDS)
 def test_n_and_n_more_are_2n(tmp_path, outcome, kind, changes):
     whole = train(new_run(tmp_path, kind, "whole", **changes))
@@ -39,18 +39,18 @@ def test_n_and_n_more_are_2n(tmp_path, outcome, kind, changes):
 
 @pytest.mark.parametrize("count", [1, 2, 3, 9, 12])
 def test_wherever_it_is_dropped(tmp_path, outcome, count):
-    train(new_run(tmp_path, "filling", "whole"))
-    events = new_run(tmp_path, "filling").run()
+    train(new_run(tmp_path, "masked_lm", "whole"))
+    events = new_run(tmp_path, "masked_lm").run()
     for _ in range(count):
         next(events)
     events.close()
-    train(resume(tmp_path, "filling"))
+    train(resume(tmp_path, "masked_lm"))
     assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
 
 
 def test_more_steps_are_taken_and_kept_in_mind(tmp_path, outcome):
     train(new_run(tmp_path, "translation"))
-    with pytest.raises(InputError, match="all of its 20 steps; give more: --steps 40"):
+    with pytest.raises(InputError, match="all of its 20 steps; give more: `steps=40`"):
         resume(tmp_path, "translation")
     done = train(resume(tmp_path, "translation", steps=24), stop_at=22)[-1]
     assert done.steps == 22
@@ -60,15 +60,15 @@ def test_more_steps_are_taken_and_kept_in_mind(tmp_path, outcome):
 def test_the_source_file_may_go(tmp_path, outcome):
     train(new_run(tmp_path, "translation", "whole"))
     train(new_run(tmp_path, "translation"), stop_at=10)
-    run = TaskRun.resume(TranslationTask, tmp_path / "run")
+    run = Run.resume(TranslationTask, tmp_path / "run")
     (tmp_path / "pairs.tsv").unlink()
     train(run)
     assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
 
 
 def test_seeds_differ(tmp_path, outcome):
-    train(new_run(tmp_path, "filling", "one"))
-    train(new_run(tmp_path, "filling", "other", seed=4))
+    train(new_run(tmp_path, "masked_lm", "one"))
+    train(new_run(tmp_path, "masked_lm", "other", seed=4))
     assert outcome(tmp_path / "one")[0] != outcome(tmp_path / "other")[0]
 
 
@@ -96,20 +96,20 @@ def test_what_a_run_holds(tmp_path, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_learns(tmp_path, kind):
-    training = {"steps": 60, "learning_rate": 1e-2, "eval_every": 60, "checkpoint_every": 60}
-    evals = [e for e in train(new_run(tmp_path, kind, training=training)) if e.event == "eval"]
+    changes = {"steps": 60, "learning_rate": 1e-2, "eval_every": 60, "checkpoint_every": 60}
+    evals = [e for e in train(new_run(tmp_path, kind, **changes)) if e.event == "eval"]
     assert evals[-1].train_loss < 0.8 * evals[0].train_loss
 
 
 def test_an_existing_run_is_left_alone_unless_forced(tmp_path, outcome):
     train(new_run(tmp_path, "translation"))
     before = outcome(tmp_path / "run")
-    with pytest.raises(InputError, match=r"exists already; .*--force.*--resume"):
+    with pytest.raises(InputError, match=r"exists already; .*`force=True`.*`resume="):
         new_run(tmp_path, "translation", seed=4)
     assert outcome(tmp_path / "run") == before
-    train(new_run(tmp_path, "filling", seed=4, force=True))
+    train(new_run(tmp_path, "masked_lm", seed=4, force=True))
     assert outcome(tmp_path / "run") != before
-    with pytest.raises(InputError, match="is a run of tt train-fill, not of tt train-translate"):
+    with pytest.raises(InputError, match="is a run of the task fill, not of the task translate"):
         Translator.load(tmp_path / "run")
 
 
@@ -128,12 +128,12 @@ def test_one_writer_at_a_time(tmp_path):
 def test_runs_of_another_kind_are_refused(tmp_path):
     train(new_run(tmp_path, "translation"))
     run = tmp_path / "run"
-    with pytest.raises(InputError, match="is a run of tt train-translate, not of tt train-gpt"):
-        Experiment.resume(run)
+    with pytest.raises(InputError, match="is a run of the task translate, not of the task gpt"):
+        Run.resume(LanguageModelTask, run)
     with pytest.raises(InputError, match="a run of the task translate, not a GPT"):
         GPT.load(run)
-    with pytest.raises(InputError, match="not of tt train-fill"):
-        TaskRun.resume(FillTask, run)
+    with pytest.raises(InputError, match="not of the task fill"):
+        Run.resume(MaskedLMTask, run)
     with pytest.raises(InputError, match="there are no weights 'first' of a run"):
         Translator.load(run, "first")
 
@@ -166,7 +166,7 @@ def test_the_data_is_needed_to_go_on_but_not_to_use_a_run(tmp_path):
     run, other = (Translator.load(path).translate(["one"]) for path in (tmp_path / "run", copy))
     assert run == other
     with pytest.raises(InputError, match=r"train\.tsv"):
-        TaskRun.resume(TranslationTask, copy, steps=40)
+        Run.resume(TranslationTask, copy, steps=40)
 
 
 def test_what_is_no_run_is_refused(tmp_path):

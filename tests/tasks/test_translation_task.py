@@ -5,14 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from tests.tasks.tiny_tasks import new_run, options, pairs_file, train, translation
+from tests.tasks.tiny_tasks import TINY, new_run, pairs_file, train, translation
 from tinygrad_tf.corpus.phrases import ALWAYS
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.storage.run_directory import RunDirectory
-from tinygrad_tf.tasks.run import TaskRun
-from tinygrad_tf.tasks.task import TaskOptions
 from tinygrad_tf.tasks.task_tokenizer import TaskTokenizer, learn_tokenizer, read_tokenizer
-from tinygrad_tf.tasks.translation import SPECIALS, prepare_translation
+from tinygrad_tf.tasks.translation import SPECIALS, TranslationTask
 from tinygrad_tf.tasks.translator import Translator
 
 
@@ -21,13 +19,12 @@ def run(request, tmp_path_factory):
     """A run that has learned the order of words, by whole words and by byte pairs."""
     folder = tmp_path_factory.mktemp(request.param)
     training = {"steps": 250, "learning_rate": 5e-3, "eval_every": 50, "checkpoint_every": 250}
-    model = {"d_model": 32, "dropout": 0.0}
     own = {
         "count": 300,
         "tokenizer": request.param,
         "vocab_size": 270 if request.param == "bpe" else None,
     }
-    train(new_run(folder, "translation", training=training, model=model, own=own))
+    train(new_run(folder, "translation", **training, d_model=32, dropout=0.0, **own))
     return folder / "run"
 
 
@@ -49,7 +46,7 @@ def test_a_side_gives_back_its_texts(kind):
 
 
 def test_words_take_no_vocab_size():
-    with pytest.raises(InputError, match="--vocab-size 10 has no meaning"):
+    with pytest.raises(InputError, match="`vocab_size=10` has no meaning"):
         learn_tokenizer("word", ["a b"], 10)
     with pytest.raises(InputError, match="tokenizer 'char' is not known"):
         learn_tokenizer("char", ["a b"])
@@ -59,20 +56,20 @@ def test_words_take_no_vocab_size():
 
 
 def test_held_out_pairs_are_never_learned_from(tmp_path):
-    task = translation(tmp_path, options(tmp_path / "run"), val_fraction=0.25)
-    learned, tested = set(task.train_pairs), set(task.held_out)
+    task = translation(tmp_path, val_fraction=0.25)
+    learned, tested = set(task.train.pairs), set(task.held_out.pairs)
     lines = (tmp_path / "pairs.tsv").read_text(encoding="utf-8").splitlines()
     assert not learned & tested and len(learned | tested) == len(set(lines))
-    assert len(task.train_pairs) + len(task.held_out) == len(lines)
+    assert len(task.train.pairs) + len(task.held_out.pairs) == len(lines)
     assert len(tested) == round(0.25 * len(set(lines)))
-    other = translation(tmp_path, options(tmp_path / "run", seed=4), val_fraction=0.25)
-    assert set(other.held_out) != tested
+    other = translation(tmp_path, seed=4, val_fraction=0.25)
+    assert set(other.held_out.pairs) != tested
 
 
 def test_the_embedded_default_holds_the_documents_pairs():
-    task = prepare_translation(TaskOptions())
-    pairs = set(task.train_pairs)
-    assert {phrase[:2] for phrase in ALWAYS} <= pairs and not pairs & set(task.held_out)
+    task = TranslationTask.create()
+    pairs = set(task.train.pairs)
+    assert {phrase[:2] for phrase in ALWAYS} <= pairs and not pairs & set(task.held_out.pairs)
     assert ("You are welcome", "De nada") in pairs
     references = task.references()
     assert references["uniform"] == pytest.approx(math.log(task.model.config.tgt_vocab_size))
@@ -97,28 +94,28 @@ def test_bad_pairs_are_refused_by_line(tmp_path, content, fault):
     path = tmp_path / "bad.tsv"
     path.write_bytes(content.encode("latin-1"))
     with pytest.raises(InputError, match=fault) as raised:
-        prepare_translation(options(tmp_path / "run", model={"max_length": 8}), path)
+        TranslationTask.create(path, **TINY, max_length=8)
     assert "bad.tsv" in str(raised.value) or "different" in fault
     assert "\n" not in str(raised.value)
 
 
 def test_two_files_are_as_one(tmp_path):
-    one = translation(tmp_path, options(tmp_path / "run"))
+    one = translation(tmp_path)
     columns = [
         line.split("\t") for line in (tmp_path / "pairs.tsv").read_text("utf-8").splitlines()
     ]
     for name, column in (("a", 0), ("b", 1)):
         text = "".join(pair[column] + "\n" for pair in columns)
         (tmp_path / name).write_text(text, encoding="utf-8")
-    two = prepare_translation(options(tmp_path / "run"), tmp_path / "a", tmp_path / "b")
+    two = TranslationTask.create(tmp_path / "a", tmp_path / "b", **TINY)
     assert two.files == one.files
 
 
 def test_marks_of_other_systems_are_reported(tmp_path):
     path = tmp_path / "windows.tsv"
     path.write_bytes("\ufeffone\tuno\r\ntwo\tdos\r\n".encode())
-    task = prepare_translation(options(tmp_path / "run"), path)
-    assert sorted(task.train_pairs + task.held_out) == [("one", "uno"), ("two", "dos")]
+    task = TranslationTask.create(path)
+    assert sorted(task.train.pairs + task.held_out.pairs) == [("one", "uno"), ("two", "dos")]
     assert any("byte order mark" in note for note in task.notes)
     assert any("CRLF" in note for note in task.notes)
 
@@ -129,14 +126,14 @@ def test_marks_of_other_systems_are_reported(tmp_path):
 def test_the_report_counts_what_is_right(tmp_path):
     """Of the best weights, which here are not the last."""
     training = {"steps": 12, "learning_rate": 0.1, "min_lr": 0.1, "eval_every": 1}
-    run = new_run(tmp_path, "translation", training=training)
+    run = new_run(tmp_path, "translation", **training)
     figures = train(run)[-1].figures
     assert RunDirectory.open(tmp_path / "run").checkpoint_steps()["best"] < 12
     task = run.task
     translator = Translator.load(tmp_path / "run")
-    sources = [source for source, _ in task.held_out]
+    sources = [source for source, _ in task.held_out.pairs]
     answers = [one.text for one in translator.translate(sources)]
-    right = [a == b for a, (_, b) in zip(answers, task.held_out, strict=True)]
+    right = [a == b for a, (_, b) in zip(answers, task.held_out.pairs, strict=True)]
     assert figures["exact_match"] == pytest.approx(np.mean(right))
     assert figures["examples"] == len(sources)
     assert 0 <= figures["token_accuracy"] <= 1 and 0 <= figures["bleu"] <= 100
@@ -212,7 +209,6 @@ def test_what_cannot_be_read_is_refused(tmp_path):
 def test_pairs_longer_than_the_default_limit_raise_it(tmp_path):
     path = pairs_file(tmp_path / "pairs.tsv")
     path.write_text(path.read_text(encoding="utf-8") + "one " * 40 + "\tuno\n", encoding="utf-8")
-    shared = options(tmp_path / "run")
-    task = prepare_translation(shared, path)
+    task = TranslationTask.create(path, **TINY)
     assert task.model.config.max_length == 40
-    assert TaskRun.create(task, shared).plan().config["max_length"] == 40
+    assert task.plan("run").config["max_length"] == 40

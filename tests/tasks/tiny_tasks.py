@@ -1,15 +1,14 @@
 """Tasks so small that a test can train dozens of them."""
 
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tinygrad_tf.tasks.classification import LabellingTask, prepare_labelling
-from tinygrad_tf.tasks.masked_lm import FillTask, prepare_filling
-from tinygrad_tf.tasks.run import TaskRun
-from tinygrad_tf.tasks.task import Task, TaskOptions
-from tinygrad_tf.tasks.translation import TranslationTask, prepare_translation
+from tinygrad_tf.tasks.classification import ClassificationTask
+from tinygrad_tf.tasks.masked_lm import MaskedLMTask
+from tinygrad_tf.tasks.translation import TranslationTask
+from tinygrad_tf.train.run import Run
+from tinygrad_tf.train.task import Task
 
 NUMBERS = ("one uno", "two dos", "three tres", "four cuatro", "five cinco", "six seis")
 
@@ -58,52 +57,59 @@ def texts_file(path: Path, count: int = 40) -> Path:
     return path
 
 
-def options(out: Path, **changes: Any) -> TaskOptions:
-    """Of a tiny run."""
-    model = {"d_model": 16, "n_heads": 2, "dropout": 0.1} | changes.pop("model", {})
-    training = {"steps": 20, "eval_every": 6, "checkpoint_every": 4, "warmup": 2}
-    training |= changes.pop("training", {})
-    fixed = {"seed": 3, "threads": 1, "batch_size": 8} | changes
-    return TaskOptions(out=out, model=model, training=training, **fixed)
-
-
-Maker = Callable[..., Task]
-
-
-def translation(folder: Path, shared: TaskOptions, count: int = 40, **own: Any) -> TranslationTask:
-    return prepare_translation(shared, pairs_file(folder / "pairs.tsv", count), **own)
-
-
-def labelling(folder: Path, shared: TaskOptions, count: int = 40, **own: Any) -> LabellingTask:
-    return prepare_labelling(shared, labels_file(folder / "labels.tsv", count), **own)
-
-
-def regression(folder: Path, shared: TaskOptions, **own: Any) -> LabellingTask:
-    data = numbers_file(folder / "numbers.tsv")
-    return prepare_labelling(shared, data, regression=True, **own)
-
-
-def filling(folder: Path, shared: TaskOptions, count: int = 40, **own: Any) -> FillTask:
-    return prepare_filling(shared, texts_file(folder / "texts.txt", count), **own)
-
-
-MAKERS: dict[str, Maker] = {
-    "translation": translation,
-    "labelling": labelling,
-    "regression": regression,
-    "filling": filling,
+TINY: dict[str, Any] = {
+    "d_model": 16,
+    "n_heads": 2,
+    "dropout": 0.1,
+    "steps": 20,
+    "eval_every": 6,
+    "checkpoint_every": 4,
+    "warmup": 2,
+    "seed": 3,
+    "threads": 1,
+    "batch_size": 8,
 }
 
 
-def new_run(folder: Path, kind: str, name: str = "run", **changes: Any) -> TaskRun:
+def translation(folder: Path, count: int = 40, **changes: Any) -> TranslationTask:
+    """A tiny task; `changes` are options of its own, of the model or of the training."""
+    return TranslationTask.create(pairs_file(folder / "pairs.tsv", count), **TINY | changes)
+
+
+def classification(folder: Path, count: int = 40, **changes: Any) -> ClassificationTask:
+    """A tiny task of labels."""
+    return ClassificationTask.create(labels_file(folder / "labels.tsv", count), **TINY | changes)
+
+
+def regression(folder: Path, **changes: Any) -> ClassificationTask:
+    """A tiny task of numbers."""
+    data = numbers_file(folder / "numbers.tsv")
+    return ClassificationTask.create(data, regression=True, **TINY | changes)
+
+
+def masked_lm(folder: Path, count: int = 40, **changes: Any) -> MaskedLMTask:
+    """A tiny task of hidden tokens."""
+    return MaskedLMTask.create(texts_file(folder / "texts.txt", count), **TINY | changes)
+
+
+MAKERS: dict[str, Any] = {
+    "translation": translation,
+    "classification": classification,
+    "regression": regression,
+    "masked_lm": masked_lm,
+}
+
+
+def new_run(
+    folder: Path, kind: str, name: str = "run", *, force: bool = False, **changes: Any
+) -> Run:
     """A tiny run of a task of that kind, in `folder / name`."""
-    own = changes.pop("own", {})
-    shared = options(folder / name, **changes)
-    return TaskRun.create(MAKERS[kind](folder, shared, **own), shared)
+    task: Task = MAKERS[kind](folder, **changes)
+    return Run.create(task, folder / name, force=force)
 
 
-def train(run: TaskRun, stop_at: int | None = None) -> list[Any]:
-    """All its events; stopped after a step."""
+def train(run: Run, stop_at: int | None = None) -> list[Any]:
+    """All events of a run; it is stopped after a step."""
     events = []
     for event in run.run():
         events.append(event)

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tinygrad_tf.train.options import TrainOptions
-
 WORDS = ("the", "cat", "sat", "on", "a", "mat", "and", "then", "a", "dog", "ran", "to", "see")
 
 
@@ -27,10 +25,10 @@ def write_text(path: Path, words: int = 300, *, lines: bool = False) -> Path:
 
 
 @pytest.fixture
-def tiny_options(tmp_path: Path) -> Callable[..., TrainOptions]:
+def tiny_options(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """Options of a tiny run in `tmp_path / "run"`; keywords change them."""
 
-    def options(**changes: Any) -> TrainOptions:
+    def options(**changes: Any) -> dict[str, Any]:
         lines = changes.get("lines", False)
         if "texts" not in changes:
             changes["texts"] = (write_text(tmp_path / "text.txt", lines=lines),)
@@ -47,6 +45,6 @@ def tiny_options(tmp_path: Path) -> Callable[..., TrainOptions]:
             "warmup": 2,
             "learning_rate": 1e-2,
         }
-        return TrainOptions(**{**tiny, **changes})
+        return dict(**{**tiny, **changes})
 
     return options

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from cli.main import run as tt
+from tests.language_runs import create, resume
 from tinygrad_tf import corpus
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.generate import TextGenerator
 from tinygrad_tf.models import GPT
+from tinygrad_tf.tasks.language_model import LanguageModelTask
 from tinygrad_tf.text import find_tokenizer
-from tinygrad_tf.train import Experiment, TrainOptions
+from tinygrad_tf.train.run import Run
 
 SMALL: dict[str, Any] = {
     "n_layer": 1,
@@ -37,8 +39,8 @@ def book(tmp_path: Path) -> Path:
     return path
 
 
-def trained(**options: Any) -> tuple[Experiment, dict[str, Any]]:
-    experiment = Experiment.create(TrainOptions(**{**SMALL, **options}))
+def trained(**options: Any) -> tuple[Run, dict[str, Any]]:
+    experiment = create(dict(**{**SMALL, **options}))
     *_, done = experiment.run()
     return experiment, done.as_json()
 
@@ -49,20 +51,20 @@ def test_a_run_with_byte_pairs_counts_bytes_and_resumes(
 ) -> None:
     out = tmp_path / "run"
     experiment, done = trained(texts=(book,), out=out, tokenizer="bpe", vocab_size=300, lines=lines)
-    assert experiment.config.vocab_size == 300
+    assert experiment.task.config.vocab_size == 300
     tokenizer = find_tokenizer(out)
-    assert tokenizer.kind == "bpe" and tokenizer.sha256() == experiment.tokenizer.sha256()
-    val = experiment.tokens.val
+    assert tokenizer.kind == "bpe" and tokenizer.sha256() == experiment.task.tokenizer.sha256()
+    val = experiment.task.tokens.val
     text = tokenizer.decode(val.tokens[1:])
     bits = done["val_loss"] * val.targets / math.log(2)
     assert done["val_bits_per_byte"] == pytest.approx(bits / len(text.encode()))
     assert done["val_bits_per_char"] == pytest.approx(bits / len(text), rel=1e-6)
     whole = tokenizer.decode(
-        np.concatenate([experiment.tokens.train.tokens[: -lines or None], val.tokens])
+        np.concatenate([experiment.task.tokens.train.tokens[: -lines or None], val.tokens])
     )
     if not lines:
         assert whole == book.read_text(encoding="utf-8")
-    *_, more = Experiment.resume(out, steps=5).run()
+    *_, more = resume(out, steps=5).run()
     assert more.as_json()["steps"] == 5
     assert len(TextGenerator.load(out).write("Anna ", 5, seed=0)) > 0
 
@@ -71,14 +73,14 @@ def test_documents_of_byte_pairs_are_apart(book: Path, tmp_path: Path) -> None:
     experiment, _ = trained(
         texts=(book,), out=tmp_path / "run", tokenizer="bpe", vocab_size=400, lines=True
     )
-    newline = experiment.tokenizer.encode("\n").tolist()
+    newline = experiment.task.tokenizer.encode("\n").tolist()
     assert len(newline) == 1
     documents = []
-    for split in (experiment.tokens.train, experiment.tokens.val):
+    for split in (experiment.task.tokens.train, experiment.task.tokens.val):
         assert split.starts is not None
         for start, end in zip(split.starts[:-1], split.starts[1:], strict=True):
             assert split.tokens[start] == split.tokens[end] == newline[0]
-            documents.append(experiment.tokenizer.decode(split.tokens[start + 1 : end]))
+            documents.append(experiment.task.tokenizer.decode(split.tokens[start + 1 : end]))
     lines = [line for line in book.read_text(encoding="utf-8").split("\n") if line.strip()]
     assert sorted(documents) == sorted(lines)
 
@@ -89,11 +91,11 @@ def test_a_tokenizer_from_a_file_and_what_cannot_be_one(
     path = tmp_path / "tok.json"
     assert tt(["bpe-train", str(book), "--vocab-size", "320", "--out", str(path), "-q"]) == 0
     experiment, _ = trained(texts=(book,), out=tmp_path / "run", tokenizer=str(path))
-    assert experiment.config.vocab_size == 320
+    assert experiment.task.config.vocab_size == 320
     for options, said in (
         ({"tokenizer": str(tmp_path / "none.json")}, "choose char, byte, bpe"),
         ({"tokenizer": "bpe", "vocab_size": 200}, "give 256 or more"),
-        ({"vocab_size": 300}, "it is for --tokenizer bpe"),
+        ({"vocab_size": 300}, "it is for `tokenizer=bpe`"),
     ):
         with pytest.raises(InputError, match=said):
             trained(texts=(book,), out=tmp_path / "other", **options)
@@ -111,21 +113,19 @@ def test_training_further_starts_from_the_weights_and_tokenizer_of_a_run(
     trained(texts=(book,), out=first, tokenizer="bpe", vocab_size=300)
     options = {k: v for k, v in SMALL.items() if not k.startswith(("n_", "block"))}
     second = tmp_path / "second"
-    experiment = Experiment.create(
-        TrainOptions(texts=(book,), out=second, init_from=first, **options | {"steps": 1})
-    )
-    assert experiment.config == GPT.load(first).config
+    experiment = create(dict(texts=(book,), out=second, init_from=first, **options | {"steps": 1}))
+    assert experiment.task.config == GPT.load(first).config
     events = [event.as_json() for event in experiment.run()]
     before = GPT.load(first, "last")
-    val = experiment.tokens.val
+    val = experiment.task.tokens.val
     from tinygrad_tf.train.batches import evaluation_batches
     from tinygrad_tf.train.parallel import Compute
 
     expected = Compute().mean_loss(before, evaluation_batches(val, 16, 64))
     start = next(event for event in events if event["event"] == "eval")
     assert start["step"] == 0 and start["val_loss"] == pytest.approx(expected, rel=1e-5)
-    with pytest.raises(InputError, match="--n-layer cannot be chosen with --init-from"):
-        TrainOptions(texts=(book,), init_from=first, n_layer=3).resolve()
+    with pytest.raises(InputError, match="`n_layer` cannot be chosen with `init_from`"):
+        LanguageModelTask.create((book,), init_from=first, n_layer=3)
 
 
 def huggingface_gpt2(directory: Path, book: Path, *, as_pair: bool, padded: int = 0) -> Any:

@@ -13,15 +13,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.language_runs import create
 from tinygrad_tf.errors import FailedError, InputError, TinygradError
 from tinygrad_tf.storage.run_directory import RunDirectory
-from tinygrad_tf.train.experiment import Experiment
+from tinygrad_tf.train.run import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL and no SIGINT to send")
 
 
-def train(experiment: Experiment, stop_at: int | None = None) -> list:
+def train(experiment: Run, stop_at: int | None = None) -> list:
     events = []
     for event in experiment.run():
         events.append(event)
@@ -46,63 +47,63 @@ def train(experiment: Experiment, stop_at: int | None = None) -> list:
     ids=lambda changes: "-".join(changes) or "plain",
 )
 def test_n_and_n_more_are_2n(tiny_options, tmp_path, outcome, changes):
-    train(Experiment.create(tiny_options(**changes, out=tmp_path / "whole")))
-    done = train(Experiment.create(tiny_options(**changes)), stop_at=10)[-1]
+    train(create(tiny_options(**changes, out=tmp_path / "whole")))
+    done = train(create(tiny_options(**changes)), stop_at=10)[-1]
     assert (done.reason, done.steps) == ("interrupted", 10)
-    train(Experiment.resume(tmp_path / "run"))
+    train(resume(tmp_path / "run"))
     assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("stops", [(1,), (6, 12), (3, 4, 19)])
 def test_wherever_it_is_stopped(tiny_options, tmp_path, outcome, stops):
     """Also at an evaluation (6, 12), at a checkpoint (4) and just before the end (19)."""
-    train(Experiment.create(tiny_options(out=tmp_path / "whole", dropout=0.1)))
-    train(Experiment.create(tiny_options(dropout=0.1)), stop_at=stops[0])
+    train(create(tiny_options(out=tmp_path / "whole", dropout=0.1)))
+    train(create(tiny_options(dropout=0.1)), stop_at=stops[0])
     for stop in (*stops[1:], None):
-        train(Experiment.resume(tmp_path / "run"), stop_at=stop)
+        train(resume(tmp_path / "run"), stop_at=stop)
     assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 9, 10, 11, 12])
 def test_wherever_it_is_dropped(tiny_options, tmp_path, outcome, count):
     """After its first event (an evaluation, nothing saved yet) or later ones, without a word."""
-    train(Experiment.create(tiny_options(out=tmp_path / "whole", dropout=0.1)))
-    events = Experiment.create(tiny_options(dropout=0.1)).run()
+    train(create(tiny_options(out=tmp_path / "whole", dropout=0.1)))
+    events = create(tiny_options(dropout=0.1)).run()
     for _ in range(count):
         next(events)
     events.close()
-    train(Experiment.resume(tmp_path / "run"))
+    train(resume(tmp_path / "run"))
     assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
 
 
 def test_a_time_limit_ends_one_sitting_not_the_run(tiny_options, tmp_path, outcome):
     changes = {"steps": 150, "eval_every": 1000, "checkpoint_every": 1000}
-    train(Experiment.create(tiny_options(out=tmp_path / "whole", **changes)))
-    done = train(Experiment.create(tiny_options(**changes, time_limit=0.01)))[-1]
+    train(create(tiny_options(out=tmp_path / "whole", **changes)))
+    done = train(create(tiny_options(**changes, time_limit=0.01)))[-1]
     assert done.reason == "time-limit" and done.steps < 150
-    done = train(Experiment.resume(tmp_path / "run"))[-1]
+    done = train(resume(tmp_path / "run"))[-1]
     assert (done.reason, done.steps) == ("steps", 150)
     assert outcome(tmp_path / "run")[:2] == outcome(tmp_path / "whole")[:2]
 
 
 def test_a_finished_run_says_so_and_takes_more_steps(tiny_options, tmp_path):
-    train(Experiment.create(tiny_options()))
-    with pytest.raises(InputError, match=r"all of its 20 steps; .*--steps 40"):
-        Experiment.resume(tmp_path / "run")
-    done = train(Experiment.resume(tmp_path / "run", steps=25))[-1]
+    train(create(tiny_options()))
+    with pytest.raises(InputError, match=r"all of its 20 steps; .*`steps=40`"):
+        resume(tmp_path / "run")
+    done = train(resume(tmp_path / "run", steps=25))[-1]
     assert done.steps == 25
 
 
 def test_one_writer_at_a_time(tiny_options, tmp_path, outcome):
-    events = Experiment.create(tiny_options()).run()
+    events = create(tiny_options()).run()
     next(e for e in events if e.event == "step" and e.step == 5)
     with pytest.raises(FailedError, match=rf"being written by process {os.getpid()}"):
-        train(Experiment.resume(tmp_path / "run"))
+        train(resume(tmp_path / "run"))
     with pytest.raises(FailedError, match="being written"):
-        train(Experiment.create(tiny_options(force=True)))
+        train(create(tiny_options(force=True)))
     for _ in events:
         pass
-    train(Experiment.create(tiny_options(out=tmp_path / "whole")))
+    train(create(tiny_options(out=tmp_path / "whole")))
     assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
 
 
@@ -112,9 +113,9 @@ def test_one_writer_at_a_time(tiny_options, tmp_path, outcome):
 @pytest.fixture
 def half(tiny_options, tmp_path) -> Path:
     """A run stopped at step 10 of 20, with checkpoints of 8 and 10; "whole" beside it did all."""
-    train(Experiment.create(tiny_options(dropout=0.1, eval_every=100)), stop_at=10)
+    train(create(tiny_options(dropout=0.1, eval_every=100)), stop_at=10)
     assert RunDirectory.open(tmp_path / "run").checkpoint_steps()["previous"] == 8
-    train(Experiment.create(tiny_options(dropout=0.1, eval_every=100, out=tmp_path / "whole")))
+    train(create(tiny_options(dropout=0.1, eval_every=100, out=tmp_path / "whole")))
     return tmp_path / "run"
 
 
@@ -130,7 +131,7 @@ def flip(path: Path, bit: int | None = None) -> None:
 
 
 def resume(run: Path) -> list:
-    experiment = Experiment.resume(run)
+    experiment = resume(run)
     experiment.plan()
     return train(experiment)
 
@@ -263,11 +264,11 @@ def test_what_is_no_run_is_not_resumed(tmp_path):
         ("nothing", "does not exist"),
         ("file", "is not a directory"),
         ("empty", "neither"),
-        ("other", "was not trained by tt"),
-        ("strange", "was not trained by tt"),
+        ("other", "is not a run of this program"),
+        ("strange", "is not a run of this program"),
     ):
         with pytest.raises(InputError, match=fault):
-            Experiment.resume(tmp_path / name)
+            resume(tmp_path / name)
 
 
 # --- killed, by the real command ---
@@ -315,7 +316,7 @@ def arguments(tiny_options, tmp_path, monkeypatch) -> Callable[..., list[object]
         given = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 8, "batch_size": 4}
         given |= {"steps": 40, "eval_every": 6, "checkpoint_every": 4, "dropout": 0.1} | changes
         pairs = [(f"--{k.replace('_', '-')}", v) for k, v in given.items()]
-        return [options.texts[0], "--out", tmp_path / name, *(x for pair in pairs for x in pair)]
+        return [options["texts"][0], "--out", tmp_path / name, *(x for pair in pairs for x in pair)]
 
     return make
 

@@ -9,12 +9,10 @@
 
 A checkpoint is written under a temporary name, forced to the disk and renamed; then the pointer
 moves, in one step. What follows (other names, removal of old checkpoints) is done again by the
-next one to open the run, where a crash cut it short. So a run is whole at every instant.
-A pointer that was lost or damaged is rebuilt from the checkpoints.
+next one to open the run, where a crash cut it short. So a run is whole at any time.
 """
 
 import errno
-import shlex
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -64,7 +62,6 @@ class RunDirectory:
     def __init__(self, path: atomic.PathLike, on_warning: Callable[[str], object] = warnings.warn):
         self.path = Path(path)
         self.on_warning = on_warning
-        self.command = "tt train-gpt"  # what goes on with the run
         self._locked = False
         self._damaged: set[str] = set()
         self._pointer_file = PointerFile(self.path)
@@ -75,10 +72,12 @@ class RunDirectory:
         path: atomic.PathLike,
         *,
         force: bool = False,
+        data: Path | None = None,
         on_warning: Callable[[str], object] = warnings.warn,
     ) -> Self:
         """Make the directory of a new run; with `force` an earlier run there is removed.
 
+        data: a finished directory, under a temporary name within `path`, that becomes data/.
         Only files that a run writes are removed, and only from a directory that is a run.
         Raises InputError where something else is there, FailedError where it cannot be made.
         """
@@ -87,7 +86,7 @@ class RunDirectory:
         if occupied and not force:
             raise InputError(
                 f"{run.path} exists and is not empty",
-                "add --force to replace the run in it, or --resume to continue it",
+                f"add `force=True` to replace the run in it, or `resume={run.path}` to continue it",
             )
         if occupied and not run._is_ours():
             raise InputError(
@@ -95,7 +94,12 @@ class RunDirectory:
                 "choose another directory",
             )
         with RunLock(run.path):
-            run._clear()
+            run._clear(data)
+            if data is not None:
+                target = run.path / "data"
+                with atomic.writing(target):
+                    atomic.remove(target) if target.exists() else None
+                    atomic.publish_directory(data, target)
         return run
 
     def _make(self) -> bool:
@@ -103,7 +107,8 @@ class RunDirectory:
         with atomic.writing(self.path):
             try:
                 self.path.mkdir(parents=True, exist_ok=True)
-                return any(path.name != LOCK_NAME for path in self.path.iterdir())
+                present = (p for p in self.path.iterdir() if not atomic.is_temporary(p))
+                return any(path.name != LOCK_NAME for path in present)
             except (FileExistsError, NotADirectoryError):
                 raise InputError(
                     f"{self.path} cannot be a run's directory: a file is in its way",
@@ -127,7 +132,7 @@ class RunDirectory:
                 if not run.path.is_dir():
                     fault = "is not a directory" if run.path.exists() else "does not exist"
                 raise InputError(f"{run.path} {fault}", "give the directory of a run")
-            pointer = run._pointer()
+            pointer = run._pointer_file.read(run.on_warning)
             if run._pointer_file.is_rebuilt or run._leftovers(pointer) or run._stale_names(pointer):
                 with suppress(FailedError), run.lock(wait=0):
                     pass  # taking the lock mends the run
@@ -145,7 +150,7 @@ class RunDirectory:
         with RunLock(self.path, wait=wait):
             self._locked = True
             try:
-                pointer = self._pointer()
+                pointer = self._pointer_file.read(self.on_warning)
                 if pointer is not None and self._pointer_file.is_rebuilt:
                     write_pointer(self.path / POINTER, pointer)
                 self._tidy(pointer)
@@ -205,8 +210,8 @@ class RunDirectory:
         if step < 0:
             raise InputError(f"a checkpoint's step cannot be {step}", "count steps from 0")
         with self.lock():
-            old = self._pointer()
-            again = f"then go on with: {self.command} --resume {shlex.quote(self.path.as_posix())}"
+            old = self._pointer_file.read(self.on_warning)
+            again = f"then go on with `resume={self.path}`"
             intact = "nothing had been saved yet"
             if old is not None:
                 intact = f"the checkpoint of step {old.latest.step} is intact"
@@ -240,13 +245,13 @@ class RunDirectory:
 
         In a directory without checkpoints, such as best/, they are those of model.safetensors.
         """
-        if self._pointer() is None and (self.path / MODEL).exists():
+        if self._pointer_file.read(self.on_warning) is None and (self.path / MODEL).exists():
             return load_safetensors(self.path / MODEL)
         return self._load(which, lambda entry: self._load_arrays(entry, MODEL))
 
     def checkpoint_steps(self) -> dict[str, int]:
         """Return the steps of the "latest", "previous" and "best" checkpoints there are."""
-        pointer = self._pointer()
+        pointer = self._pointer_file.read(self.on_warning)
         if pointer is None:
             return {}
         named = {"latest": pointer.latest, "previous": pointer.previous, "best": pointer.best}
@@ -263,7 +268,7 @@ class RunDirectory:
         return path if path.exists() or not (self.path / name).exists() else self.path / name
 
     def _load(self, which: Which, read: Callable[[Entry], T]) -> T:
-        pointer = self._pointer()
+        pointer = self._pointer_file.read(self.on_warning)
         if pointer is None:
             raise InputError(f"{self.path} holds no checkpoint yet", "train it until it saves one")
         candidates = {"latest": [pointer.latest, pointer.previous], "best": [pointer.best]}[which]
@@ -274,7 +279,9 @@ class RunDirectory:
             try:
                 result = read(entry)
             except InputError as fault:
-                if self._pointer() != pointer:  # another process has saved, and removed this one
+                if (
+                    self._pointer_file.read(self.on_warning) != pointer
+                ):  # another process has saved, and removed this one
                     return self._load(which, read)
                 self._damaged.add(entry.dir)
                 faults.append(fault)
@@ -285,7 +292,7 @@ class RunDirectory:
             return result
         if not faults:
             raise InputError(f"{self.path} has no checkpoint marked best yet", "use the latest")
-        remedy = "restore it from a copy, or train again with --force"
+        remedy = "restore it from a copy, or train again with `force=True`"
         raise InputError(faults[0].what, remedy) from faults[0]
 
     def _warn_of_strangers(self, pointer: Pointer) -> None:
@@ -383,7 +390,10 @@ class RunDirectory:
         ]
 
     def _is_of_a_checkpoint(self, path: Path) -> bool:
-        return any(atomic.same_content(path, folder / path.name) for folder in self._checkpoints())
+        return any(
+            atomic.same_content(path, folder / path.name)
+            for folder in checkpoint_directories(self.path)
+        )
 
     def _leftovers(self, pointer: Pointer | None) -> list[Path]:
         """Return what a crash left half written, and checkpoints that nothing points to."""
@@ -392,11 +402,10 @@ class RunDirectory:
         leftovers = [path for path in found if atomic.is_temporary(path)]
         if pointer is not None:
             kept = {entry.dir for entry in pointer.entries}
-            leftovers += [p for p in self._checkpoints() if f"checkpoints/{p.name}" not in kept]
+            leftovers += [
+                p for p in checkpoint_directories(self.path) if f"checkpoints/{p.name}" not in kept
+            ]
         return leftovers
-
-    def _checkpoints(self) -> list[Path]:
-        return checkpoint_directories(self.path)
 
     # Replacing an earlier run
 
@@ -408,17 +417,14 @@ class RunDirectory:
         except InputError:
             return False
 
-    def _clear(self) -> None:
-        """Remove what a run writes here, the pointer first; data/ is rewritten by its owner."""
+    def _clear(self, kept: Path | None) -> None:
+        """Remove what a run writes here but `kept`, the pointer first; data/ stays."""
         best = [self.path / "best" / n for n in (CONFIG, MODEL, *TOKENIZER_FILES)]
         files = [self.path / name for name in _RUN_FILES] + best
         with atomic.writing(self.path, "files of the earlier run may remain"):
-            for path in [*files, *self._leftovers(None), *self._checkpoints()]:
-                if path.exists():
+            for path in [*files, *self._leftovers(None), *checkpoint_directories(self.path)]:
+                if path.exists() and path != kept:
                     atomic.remove(path)
             for folder in (self.path / "checkpoints", self.path / "best"):
                 with suppress(OSError):
                     folder.rmdir()  # where nobody put anything else
-
-    def _pointer(self) -> Pointer | None:
-        return self._pointer_file.read(self.on_warning)

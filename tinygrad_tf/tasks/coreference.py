@@ -1,49 +1,59 @@
-"""Learning what `it` is: an encoder that names, at `it`, the noun it stands for.
+"""Learning coreference: an encoder that names, at `it`, the noun that it refers to.
 
-Nothing tells it where to look. The loss is that of the answer alone; the attention from `it` to
-the noun is how the encoder finds it (source document S2, section 3.1).
+Nothing shows it where that noun is: the loss is that of the answer alone, and the attention from
+`it` to the noun is how the encoder finds it (source document S2, section 3.1).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tinygrad_tf.corpus.pronouns import NOUNS, Coreference, draw_coreferences
+from tinygrad_tf.engine import ops
 from tinygrad_tf.engine.graph import no_grad
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.encoder import EncoderConfig, MaskedLanguageModel
 from tinygrad_tf.models.targets import pad_sequences
 from tinygrad_tf.nn.hooks import record
-from tinygrad_tf.tasks.examples import Counts, ExampleBatches, Padded, Rows, Sequences, in_batches
+from tinygrad_tf.tasks.example_task import ExampleTask
+from tinygrad_tf.tasks.examples import Counts, Padded, Rows, Sequences
 from tinygrad_tf.tasks.task_tokenizer import TaskTokenizer
 from tinygrad_tf.text.word_tokenizer import WordTokenizer
 from tinygrad_tf.train.events import Event
-from tinygrad_tf.train.parallel import Compute, default_threads
-from tinygrad_tf.train.trainer import TrainConfig, Trainer
+from tinygrad_tf.train.recipe import Recipe, TrainOptions
+from tinygrad_tf.train.run import Run
 from tinygrad_tf.types import IGNORE, Ids
 
 SPECIALS = ("PAD", "MASK")
 PRONOUN = "it"
 BATCH_SIZE = 64
-TRAINING = TrainConfig(
-    steps=300,
-    learning_rate=3e-3,
-    min_lr=1e-4,
-    warmup=30,
-    beta2=0.98,
-    eval_every=100,
-    checkpoint_every=300,
-)
+MODEL: dict[str, Any] = {
+    "d_model": 64,
+    "n_heads": 2,
+    "n_layers": 2,
+    "max_length": 24,
+    "scale_embedding": True,
+    "mask_id": SPECIALS.index("MASK"),
+}
+TRAINING = {
+    "steps": 300,
+    "learning_rate": 3e-3,
+    "min_lr": 1e-4,
+    "warmup": 30,
+    "beta2": 0.98,
+    "eval_every": 100,
+    "checkpoint_every": 300,
+}
 
 
 class Answers:
-    """Sentences with their answers at `it`: what `MaskedLanguageModel.loss` takes."""
+    """Sentences with their answers at `it`, for `MaskedLanguageModel.loss`."""
 
     def __init__(self, sources: Sequence[Ids], places: Sequence[int], answers: Ids) -> None:
         self._sources = Sequences(sources, SPECIALS.index("PAD"))
@@ -61,9 +71,10 @@ class Answers:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a sentence of T words was read: the answer, and the attention of `it`.
+    """The answer for a sentence of T words, and the attention of `it`.
 
-    prob: of the answer. weights (L, H, T): of each layer's heads, how much `it` looks at each word.
+    prob: of the answer. weights (L, H, T): the attention from `it` to each word, by layer and
+    head.
     """
 
     words: tuple[str, ...]
@@ -75,7 +86,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Judged:
-    """On sentences held out: how often the answer is right, and where `it` looks.
+    """The share of right answers on the held-out sentences, and the attention from `it`.
 
     above_half: the share of sentences in which some head gives the right noun more than half of
     the attention from `it`. layer and head: the one that gives it most, by mean; weight: that mean.
@@ -89,46 +100,56 @@ class Judged:
     weight: float
 
 
-class CoreferenceDemo:
-    """An encoder, the sentences that it learns from, and those that it is judged by."""
+class CoreferenceTask(ExampleTask):
+    """An encoder, sentences to train on, and sentences that are held out."""
 
-    def __init__(self, seed: int = 0, config: TrainConfig = TRAINING) -> None:
+    name: ClassVar[str] = "coreference"
+    unit = "nats per sentence"
+    EVALUATION_ROWS: ClassVar[int] = 256
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe = recipe
         self.train, self.held_out = draw_coreferences()
-        self.side = TaskTokenizer(
+        self.tokenizer = TaskTokenizer(
             WordTokenizer.from_texts(s.text for s in self.train), SPECIALS, "sentence"
         )
-        shape = EncoderConfig(
-            vocab_size=self.side.vocab_size,
-            d_model=64,
-            n_heads=2,
-            n_layers=2,
-            max_length=24,
-            scale_embedding=True,
-            mask_id=SPECIALS.index("MASK"),
-        )
-        self.model = MaskedLanguageModel(shape, seed)
-        self.trainer = Trainer(
-            self.model,
-            ExampleBatches(self._examples(self.train), BATCH_SIZE, seed),
-            config,
-            validation=partial(in_batches, self._examples(self.held_out), 256),
-            compute=Compute(default_threads()),
-        )
+        self.training_set = self._examples(self.train)
+        self.validation_set = self._examples(self.held_out)
+
+    @classmethod
+    def create(cls, **settings: Any) -> CoreferenceTask:
+        """Make the task; `settings` are those of TrainOptions."""
+        options = TrainOptions.sort(EncoderConfig, settings)
+        return cls(options.recipe("coreference", options.model, TRAINING, BATCH_SIZE, {}))
+
+    @cached_property
+    def model(self) -> MaskedLanguageModel:
+        """The encoder, which answers as it would fill in a hidden token."""
+        shape = MODEL | {"vocab_size": self.tokenizer.vocab_size} | self.recipe.model
+        return MaskedLanguageModel(EncoderConfig(**shape), self.recipe.seed)
 
     def _examples(self, sentences: Sequence[Coreference]) -> Answers:
-        sources = [self.side.encode(s.text) for s in sentences]
-        answers = np.array([self.side.encode(s.answer)[0] for s in sentences])
+        sources = [self.tokenizer.encode(s.text) for s in sentences]
+        answers = np.array([self.tokenizer.encode(s.answer)[0] for s in sentences])
         return Answers(sources, [s.it for s in sentences], answers)
 
+
+class CoreferenceModel:
+    """The model of a coreference task: iterate over `run()` to train it, then `read` sentences."""
+
+    def __init__(self, seed: int = 0, **settings: Any) -> None:
+        self.task = CoreferenceTask.create(seed=seed, **settings)
+        self.model, self.tokenizer = self.task.model, self.task.tokenizer
+
     def run(self) -> Iterator[Event]:
-        """Train, yielding what happens."""
-        yield from self.trainer.run()
-        self.model.eval()
+        """Train, and yield what happens."""
+        return Run(self.task).run()
 
     def read(self, sentences: Sequence[str]) -> list[Reading]:
-        """What `it` stands for in each; InputError for unknown words, and unless there is one it.
+        """Predict the noun that `it` refers to in each sentence.
 
-        The answer is the likeliest of all nouns, wherever it stands.
+        The answer is the likeliest of all nouns. Raises InputError for unknown words, and for a
+        sentence without exactly one `it`.
         """
         if not sentences:
             return []
@@ -141,14 +162,14 @@ class CoreferenceDemo:
                 )
             if not set(words) & set(NOUNS):
                 raise InputError(
-                    f"{' '.join(words)!r} has no noun that 'it' could stand for",
+                    f"{' '.join(words)!r} has no noun that 'it' could refer to",
                     f"use some of {', '.join(NOUNS)}",
                 )
         longest = self.model.config.max_length
         try:
-            ids = pad_sequences([self.side.encode(" ".join(w), longest) for w in split], 0)
+            ids = pad_sequences([self.tokenizer.encode(" ".join(w), longest) for w in split], 0)
         except InputError as fault:
-            known = ", ".join(sorted(self.side.tokenizer.to_json()["words"]))
+            known = ", ".join(sorted(self.tokenizer.tokenizer.to_json()["words"]))
             raise InputError(fault.what, f"this language has the words {known}") from None
         with no_grad(), record() as values:
             logits = self.model.forward(ids).data.astype(np.float64)
@@ -166,17 +187,16 @@ class CoreferenceDemo:
         self, words: tuple[str, ...], logits: npt.NDArray[Any], patterns: npt.NDArray[Any]
     ) -> Reading:
         it = words.index(PRONOUN)
-        probs = np.exp(logits[it] - logits[it].max())
-        probs /= probs.sum()
-        nouns = [int(self.side.encode(noun)[0]) for noun in NOUNS]
+        probs = ops.softmax(logits[it]).data
+        nouns = [int(self.tokenizer.encode(noun)[0]) for noun in NOUNS]
         best = max(nouns, key=lambda token: float(probs[token]))
         weights = patterns[:, :, it, : len(words)]
-        return Reading(words, it, self.side.token_text(best), float(probs[best]), weights)
+        return Reading(words, it, self.tokenizer.token_text(best), float(probs[best]), weights)
 
     def judge(self) -> Judged:
-        """How well the sentences held out are read."""
-        readings = self.read([s.text for s in self.held_out])
-        pairs = list(zip(readings, self.held_out, strict=True))
+        """Return the accuracy on the held-out sentences, and the attention from `it`."""
+        readings = self.read([s.text for s in self.task.held_out])
+        pairs = list(zip(readings, self.task.held_out, strict=True))
         right = [r.answer == s.answer for r, s in pairs]
         looks = np.stack([r.weights[:, :, s.referent] for r, s in pairs])  # (N, L, H)
         mean = looks.mean(axis=0)

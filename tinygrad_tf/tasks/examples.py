@@ -1,7 +1,9 @@
-"""Examples that are no stretch of a text: pairs, labelled sequences, sequences to fill in."""
+"""Sets of separate examples: pairs, labelled sequences, sequences with hidden tokens."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,7 +16,7 @@ from tinygrad_tf.models.encoder import MaskedLanguageModel
 from tinygrad_tf.models.targets import pad_sequences
 from tinygrad_tf.text.tokens import random_generator
 from tinygrad_tf.train.order import EpochOrder
-from tinygrad_tf.types import Array
+from tinygrad_tf.types import Array, Ids
 
 Rows = npt.NDArray[np.intp]
 Counts = npt.NDArray[np.int64]
@@ -22,9 +24,9 @@ Counts = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Padded:
-    """Some examples as arrays whose first axis is theirs, for the `loss` of a model.
+    """Examples as arrays, the arguments of a model's `loss`; the first axis is the example.
 
-    targets: how many targets each example has, (B,).
+    targets: the number of targets of each example, (B,).
     """
 
     arguments: tuple[Array, ...]
@@ -32,7 +34,7 @@ class Padded:
 
     @property
     def count(self) -> int:
-        """How many targets the mean loss is over."""
+        """The number of targets that the mean loss is over."""
         return int(self.targets.sum())
 
     def take(self, rows: Rows) -> Padded:
@@ -41,42 +43,49 @@ class Padded:
 
 
 class ExampleSet(Protocol):
-    """Examples to learn from, or to be judged by."""
+    """A set of examples to train on, or to validate on."""
 
     @property
     def lengths(self) -> Counts:
-        """How long each is: those of similar length are padded together."""
+        """The length of each example: those of similar length are padded together."""
         ...
 
     @property
     def targets(self) -> Counts:
-        """How many targets each has."""
+        """The number of targets of each example."""
         ...
 
     def batch(self, rows: Rows, rng: np.random.Generator) -> Padded:
-        """Return some of them, a function of the rows and of what `rng` draws."""
+        """Return the examples of these rows; `rng` draws what is random in them."""
         ...
 
 
 class ExampleBatches:
-    """Batches of a set in an `EpochOrder`: the `Batches` of a trainer.
+    """Batches of a set of examples in an `EpochOrder`, for a trainer.
 
     InputError where there are no examples or the batch size is below 1.
     """
 
     def __init__(self, examples: ExampleSet, batch_size: int, seed: int) -> None:
         if batch_size < 1:
-            raise InputError(f"batch_size is {batch_size}", "use --batch-size 1 or more")
+            raise InputError(f"`batch_size` is {batch_size}", "use `batch_size=1` or more")
         if not len(examples.lengths):
             raise InputError("there are no examples to learn from", "give at least one")
         self.examples = examples
         self.tokens_per_epoch = int(examples.targets.sum())
         self._order = EpochOrder(examples.lengths, batch_size, seed)
 
+    def __repr__(self) -> str:
+        done = self._order.state()
+        return (
+            f"ExampleBatches({len(self.examples.lengths):,} examples, epoch {done['epoch']}, "
+            f"batch {done['cursor']} of {done['batches_per_epoch']})"
+        )
+
     def next_batch(self) -> Padded:
         """Return the next batch."""
         rows = self._order.next_rows()
-        # What is drawn for a batch is a function of its place, so that nothing of it is kept.
+        # The draws of a batch are a function of its place, so that no state of them is kept.
         return self.examples.batch(rows, random_generator(*self._order.position))
 
     def state(self) -> dict[str, Any]:
@@ -84,12 +93,12 @@ class ExampleBatches:
         return self._order.state()
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go to a position that `state` gave."""
+        """Go to a position that `state` returned."""
         self._order.restore(state)
 
 
 def in_batches(examples: ExampleSet, batch_size: int, every: int = 1) -> Iterator[Padded]:
-    """Yield the whole set, or every so-many-th of it, the longest first, always the same way."""
+    """Yield batches of the whole set, or of one example in `every`, the longest first."""
     chosen = np.arange(0, len(examples.lengths), every)
     chosen = chosen[np.argsort(-examples.lengths[chosen], kind="stable")]
     for first in range(0, len(chosen), batch_size):
@@ -97,7 +106,7 @@ def in_batches(examples: ExampleSet, batch_size: int, every: int = 1) -> Iterato
 
 
 class Sequences:
-    """Sources of one kind: ids (S,), or vectors (S, F), each of its own length."""
+    """Sequences of one kind: ids (S,), or vectors (S, F), each of its own length."""
 
     def __init__(self, sources: Sequence[Array], pad_id: int) -> None:
         self.sources, self.pad_id = sources, pad_id
@@ -105,7 +114,7 @@ class Sequences:
         self.dense = bool(sources) and np.ndim(sources[0]) == 2
 
     def padded(self, rows: Rows) -> Array:
-        """(B, S) ids filled up with PAD, or (B, S, F) vectors filled up with zeros."""
+        """Return ids (B, S) padded with PAD, or vectors (B, S, F) padded with zeros."""
         chosen = [self.sources[row] for row in rows]
         if not self.dense:
             return pad_sequences(chosen, self.pad_id)
@@ -117,7 +126,7 @@ class Sequences:
 
 
 class PairExamples:
-    """Sources, of ids or of vectors, and bare target ids: what `Transformer.loss` takes."""
+    """Sources, of ids or of vectors, and target ids, for `Transformer.loss`."""
 
     def __init__(self, sources: Sequence[Array], tokens: Sequence[Array], pad_id: int) -> None:
         self._sources, self._tokens = Sequences(sources, pad_id), Sequences(tokens, pad_id)
@@ -126,15 +135,15 @@ class PairExamples:
         self.lengths: Counts = self._tokens.lengths * 4096 + self._sources.lengths
 
     def batch(self, rows: Rows, rng: np.random.Generator) -> Padded:
-        """Return source, target and, of vectors, the lengths of the source."""
-        given: tuple[Array, ...] = (self._sources.padded(rows), self._tokens.padded(rows))
+        """Return source, target and, for vectors, the lengths of the source."""
+        arrays: tuple[Array, ...] = (self._sources.padded(rows), self._tokens.padded(rows))
         if self._sources.dense:
-            given += (self._sources.lengths[rows],)
-        return Padded(given, self.targets[rows])
+            arrays += (self._sources.lengths[rows],)
+        return Padded(arrays, self.targets[rows])
 
 
 class LabelledExamples:
-    """Sources and for each a class, or a number: what a `Classifier` or a `Regressor` takes."""
+    """Sources of ids, each with a class or a number, for a `Classifier` or a `Regressor`."""
 
     def __init__(self, sources: Sequence[Array], labels: Array, pad_id: int) -> None:
         self._sources, self.labels = Sequences(sources, pad_id), np.asarray(labels)
@@ -142,15 +151,12 @@ class LabelledExamples:
         self.targets: Counts = np.ones(len(sources), np.int64)
 
     def batch(self, rows: Rows, rng: np.random.Generator) -> Padded:
-        """Return source, labels and, of vectors, the lengths of the source."""
-        given: tuple[Array, ...] = (self._sources.padded(rows), self.labels[rows])
-        if self._sources.dense:
-            given += (self._sources.lengths[rows],)
-        return Padded(given, self.targets[rows])
+        """Return source and labels."""
+        return Padded((self._sources.padded(rows), self.labels[rows]), self.targets[rows])
 
 
 class HiddenExamples:
-    """Sequences of which other tokens are hidden every time: what masked-token training takes."""
+    """Sequences of which other tokens are hidden each time, for masked-token training."""
 
     def __init__(self, sources: Sequence[Array], model: MaskedLanguageModel, rate: float) -> None:
         self._sources = Sequences(sources, model.config.pad_id)
@@ -163,3 +169,15 @@ class HiddenExamples:
         """Return sources with tokens hidden, and the labels of those."""
         hidden, labels = self._model.hide(self._sources.padded(rows), rng, self._rate)
         return Padded((hidden, labels), np.count_nonzero(labels >= 0, axis=1))
+
+
+def unigram_nats_per_target(train: Sequence[Ids], held_out: Sequence[Ids], size: int) -> float:
+    """Cross-entropy, in nats per target, of guessing each token by its frequency in training.
+
+    Each sequence ends with END, which counts as a target; `size` is that of the vocabulary.
+    """
+    end = -1
+    counts = Counter(token for ids in train for token in (*ids.tolist(), end))
+    total = counts.total() + size
+    targets = [token for ids in held_out for token in (*ids.tolist(), end)]
+    return -sum(math.log((counts[token] + 1) / total) for token in targets) / len(targets)

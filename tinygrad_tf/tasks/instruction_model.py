@@ -1,4 +1,4 @@
-"""Asking a model that was tuned on instructions: a line in, its working and its answer out."""
+"""A model that was tuned on instructions: a question in, its working and its answer out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
-from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,14 +26,16 @@ from tinygrad_tf.models.generation import generate_tokens
 from tinygrad_tf.models.gpt import GPT
 from tinygrad_tf.tasks.instruction_tokens import InstructionTokenizer
 from tinygrad_tf.tasks.instruction_tuning import InstructionTask
-from tinygrad_tf.tasks.task import OpenedRun
+from tinygrad_tf.tasks.predictor import Predictor
+from tinygrad_tf.train.stored_run import StoredRun
+from tinygrad_tf.train.task import Task
 
 MOST_STEPS = 2
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What the model wrote, line by line, the last of which is its answer; and what is right.
+    """The lines that the model wrote, the last of which is its answer, and the right lines.
 
     trained_on: whether this instruction was trained on with this kind of content.
     """
@@ -50,30 +52,27 @@ class Reply:
 
     @property
     def is_right(self) -> bool:
-        """Whether the answer is right, whatever the working."""
+        """Return whether the answer is right, whatever the working."""
         return self.answer == self.right[-1]
 
 
-class InstructionModel:
-    """A tuned model to be asked."""
+class InstructionModel(Predictor):
+    """A GPT that was tuned on instructions."""
+
+    task: ClassVar[type[Task]] = InstructionTask
+    model: GPT
 
     def __init__(self, model: GPT) -> None:
-        self.model, self.tokenizer = model, InstructionTokenizer()
-        self.model.eval()
+        super().__init__(model)
+        self.tokenizer = InstructionTokenizer()
 
     @classmethod
-    def load(cls, run_dir: str | Path, weights: str = "best") -> InstructionModel:
-        """That of a run; weights: "best" by validation loss, or "last".
-
-        Raises InputError where the directory is not a whole run of `tt train-instructions`.
-        """
-        run = OpenedRun.open(run_dir, InstructionTask.name)
-        model = GPT(GPTConfig.from_dict(run.recipe.model))
-        model.load_tensors(run.weights(weights))
-        return cls(model)
+    def from_run(cls, run: StoredRun) -> InstructionModel:
+        """Make the model, without its weights, of what a run has kept."""
+        return cls(GPT(GPTConfig.from_dict(run.recipe.model)))
 
     def ask(self, text: str, shots: int = 0, seed: int = 0) -> Reply:
-        """The likeliest answer to `reverse: stone`, after so many answered examples of its kind.
+        """Answer a question such as `reverse: stone`, after `shots` answered examples of its kind.
 
         Raises InputError for an unknown instruction, characters that the model does not know,
         and more than fits into its context.
@@ -81,13 +80,13 @@ class InstructionModel:
         question = _parse(text)
         right = carry_out(question.instruction, question.content)
         examples = examples_for(question, shots, random.Random(seed))
-        given = "".join(q.prompt + q.working for q in examples) + question.prompt
-        ids, room = self.tokenizer.encode(given), self.model.config.block_size
+        text = "".join(q.prompt + q.working for q in examples) + question.prompt
+        ids, room = self.tokenizer.encode(text), self.model.config.block_size
         need = len(ids) + len(self.tokenizer.encode(question.working))
         if need > room:
             raise InputError(
                 f"the question takes {need} tokens with its answer, and the model reads {room}",
-                "ask about something shorter, or with fewer --shots",
+                "ask about something shorter, or with fewer `shots`",
             )
         steps = question.instruction.count(THEN) + 1
         written = "".join(self._lines(ids, steps, room - len(ids)))
@@ -100,7 +99,7 @@ class InstructionModel:
         )
 
     def _lines(self, ids: np.ndarray, count: int, most: int) -> Iterator[str]:
-        """What it writes, up to the end of so many lines."""
+        """Yield the text that the model writes, up to the end of `count` lines."""
         tokens = generate_tokens(self.model, ids[None], most, temperature=0.0)
         pieces = (self.tokenizer.decode(chosen) for chosen in tokens)
         for _ in range(count):
@@ -127,7 +126,7 @@ def _parse(text: str) -> Question:
 
 
 def _kind(content: str) -> str:
-    """The kind of content that training has; "" for none of them, such as capitals."""
+    """Return the kind of content as in training; "" for none of them, such as capitals."""
     if content.isdigit():
         return "number"
     if not content.islower() or not content.replace(" ", "").isalnum():

@@ -1,21 +1,21 @@
-"""Instruction tuning: a GPT learns to do what it is told (source document S4, introduction).
+"""Instruction tuning: a GPT learns to follow instructions (source document S4, introduction).
 
-The loss is on the answers alone. A base that only ever read examples which do not say what is asked
-can go by examples (few-shot, Brown et al. 2020); tuned, it does what it is told without any
-(zero-shot), also where the combination is new to it.
+The loss is on the answers alone. A base that was trained on examples without instructions can go by
+examples (few-shot, Brown et al. 2020); tuned, it follows an instruction without any (zero-shot),
+also where the combination is new to it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from tinygrad_tf.corpus.combinations import (
-    Combinations,
     Question,
     combinations,
     draw_questions,
@@ -26,9 +26,11 @@ from tinygrad_tf.engine.graph import no_grad
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.config import GPTConfig
 from tinygrad_tf.models.gpt import GPT
+from tinygrad_tf.tasks.example_task import ExampleTask
 from tinygrad_tf.tasks.examples import Counts, Padded, Rows, in_batches
 from tinygrad_tf.tasks.instruction_tokens import InstructionTokenizer
-from tinygrad_tf.tasks.task import Files, OpenedRun, Task, TaskOptions, TaskRecipe
+from tinygrad_tf.train.recipe import Recipe, TrainOptions
+from tinygrad_tf.train.stored_run import Files
 from tinygrad_tf.types import IGNORE
 
 TRAIN_FILE, TEST_FILE, BASE_FILE = "data/train.tsv", "data/held_out.tsv", "data/base.f32"
@@ -44,9 +46,8 @@ WAYS = {
     "few_shot_unnamed": (SHOTS, True),
 }
 SAMPLES = 5
-EVALUATION_ROWS = 128
 
-MODEL = {
+MODEL: dict[str, Any] = {
     "block_size": 112,
     "n_layer": 3,
     "n_head": 4,
@@ -66,13 +67,13 @@ TRAINING = {
 }
 BATCH_SIZE = 64
 
-Turn = tuple[str, str]  # what is given, and what is to be written
+Turn = tuple[str, str]  # the prompt, and the text to be written
 
 
 class AnswerExamples:
-    """Dialogues of which the answers are learned: the targets of what is given do not count.
+    """Dialogues whose answers are the targets; prompts are not.
 
-    last_only: nor do the answers before the last, which are shown as examples.
+    last_only: nor are the answers before the last, which are shown as examples.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class AnswerExamples:
         self.targets: Counts = np.array([np.count_nonzero(x != IGNORE) for x in self._labels])
 
     def batch(self, rows: Rows, rng: np.random.Generator) -> Padded:
-        """Ids (B, T) and targets (B, T), IGNORE on what is given and on the padding."""
+        """Return ids (B, T) and targets (B, T), IGNORE on prompts and padding."""
         width = int(self.lengths[rows].max()) - 1
         ids = np.zeros((len(rows), width), np.int64)  # any id: a causal model never looks there
         targets = np.full((len(rows), width), IGNORE, np.int64)
@@ -104,44 +105,108 @@ class AnswerExamples:
         return Padded((ids, targets), self.targets[rows])
 
 
-class InstructionTask(Task):
-    """A GPT, questions with their answers, and how many it gets right to the last letter.
+class InstructionTask(ExampleTask):
+    """A GPT, questions with their answers, and the share answered right to the last letter.
 
-    The base that it starts from is part of the run, where there is one.
+    train: the questions to train on; tests: those held out, by group; base: the packed weights
+    that the model starts from, which are part of the run.
     """
 
     name: ClassVar[str] = "instructions"
 
-    def __init__(self, recipe: TaskRecipe, files: Files, notes: Iterable[str] = ()) -> None:
-        self.recipe, self.files, self.notes = recipe, files, tuple(notes)
+    def __init__(
+        self,
+        recipe: Recipe,
+        train: Sequence[Question],
+        tests: Mapping[str, Sequence[Question]],
+        base: bytes | None = None,
+        *,
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.recipe, self.notes, self.tests = recipe, notes, tests
+        self._base = base
         self.tokenizer = InstructionTokenizer()
-        self.config = GPTConfig.from_dict(recipe.model)
         self.unnamed = recipe.options["unnamed"] is True
-        train, self.tests = (
-            parse_questions(files[TRAIN_FILE])[""],
-            parse_questions(files[TEST_FILE]),
-        )
-        self.training = AnswerExamples(self._training(train), self.tokenizer)
-        asked = self._dialogues(
-            self.tests["seen"], SHOTS if self.unnamed else 0, unnamed=self.unnamed
-        )
-        self.validation = AnswerExamples(asked, self.tokenizer)
-        self.model: GPT = self._start()
+        self.training_set = AnswerExamples(self._training(train), self.tokenizer)
+        shots = SHOTS if self.unnamed else 0
+        held_out = self._dialogues(tests["seen"], shots, unnamed=self.unnamed)
+        self.validation_set = AnswerExamples(held_out, self.tokenizer)
+        self.files = {
+            TRAIN_FILE: format_questions({"": train}),
+            TEST_FILE: format_questions(tests),
+        } | ({} if base is None else {BASE_FILE: base})
 
     @classmethod
-    def from_files(cls, recipe: TaskRecipe, files: Files) -> InstructionTask:
-        """The task of a recipe and of the files of `prepare_instructions`."""
-        return cls(recipe, files)
+    def create(
+        cls,
+        *,
+        init_from: str | Path | None = None,
+        unnamed: bool = False,
+        questions: int = QUESTIONS,
+        held_out: int = HELD_OUT,
+        **settings: Any,
+    ) -> InstructionTask:
+        """Make the task of a new run; init_from: a run of this task whose weights to start from.
 
-    def _start(self) -> GPT:
-        """The model before its first step."""
-        model = GPT(self.config, self.recipe.seed)
-        if BASE_FILE in self.files:
-            unpack_weights(self.files[BASE_FILE], model)
+        unnamed: examples that never say what is asked, for a base that can only go by examples.
+        questions: how many to train on; held_out: how many to test with, of each group.
+        `settings` are those of GPTConfig and of TrainOptions. Raises InputError where the base is
+        no such run, or of another shape than the settings.
+        """
+        options = TrainOptions.sort(GPTConfig, settings)
+        groups, seed = combinations(), options.seed
+        train = draw_questions(groups.seen, questions, seed)
+        tests = {
+            group: draw_questions(getattr(groups, group), held_out, seed + 1, known=train)
+            for group in GROUPS
+        }
+        shape, base, notes = MODEL | options.model, None, []
+        if init_from is not None:
+            run = cls.open_run(init_from)
+            shape = {n: v for n, v in run.recipe.model.items() if n != "vocab_size"}
+            if shape | options.model != shape:
+                raise InputError(
+                    f"the model of {init_from} has a shape of its own",
+                    "leave out the model's options",
+                )
+            model = GPT(GPTConfig(vocab_size=InstructionTokenizer.vocab_size, **shape))
+            model.load_tensors(run.weights())
+            base = pack_weights(model)
+            notes.append(f"it starts as {init_from} ended")
+        elif not unnamed:
+            notes.append(
+                "it starts from nothing; `init_from` starts from a run that was made with "
+                "`unnamed=True`"
+            )
+        config = GPTConfig(vocab_size=InstructionTokenizer.vocab_size, **shape)
+        own = {
+            "unnamed": unnamed,
+            "init_from": None if init_from is None else str(Path(init_from).absolute()),
+        }
+        title = "instructions-base" if unnamed else "instructions"
+        recipe = options.recipe(title, config.as_dict(), TRAINING, BATCH_SIZE, own)
+        return cls(recipe, train, tests, base, notes=notes)
+
+    @classmethod
+    def from_files(cls, recipe: Recipe, files: Files) -> InstructionTask:
+        """Make the task again of a recipe and of the files that its run has kept."""
+        train = parse_questions(files[TRAIN_FILE])[""]
+        return cls(recipe, train, parse_questions(files[TEST_FILE]), files.get(BASE_FILE))
+
+    @cached_property
+    def model(self) -> GPT:
+        """The GPT that is trained."""
+        return self._initial_model()
+
+    def _initial_model(self) -> GPT:
+        """Make the model as it is before its first step."""
+        model = GPT(GPTConfig.from_dict(self.recipe.model), self.recipe.seed)
+        if self._base is not None:
+            unpack_weights(self._base, model)
         return model
 
     def _training(self, questions: Sequence[Question]) -> list[list[Turn]]:
-        """Most of them alone; some, and all that are unnamed, after others with their answers."""
+        """Make dialogues: most of one question; some, and all unnamed ones, after others."""
         if self.unnamed:
             return self._dialogues(questions, SHOTS, unnamed=True)
         few = len(questions) // FEW_SHOT_SHARE
@@ -159,29 +224,29 @@ class InstructionTask(Task):
         ]
 
     def references(self) -> dict[str, float | None]:
-        """What guessing any token costs, nats per token."""
+        """Return the loss of guessing each token alike, in nats per token."""
         return {"uniform": math.log(InstructionTokenizer.vocab_size)}
 
     def evaluate(self) -> dict[str, Any]:
-        """Shares answered right to the last letter, working included, before and after.
+        """Return the shares answered right to the last letter, before and after the training.
 
         By group: combinations trained on (with other content), an instruction with a kind of
         content that it was not trained on with, and pairs of instructions that were not trained
         on; each asked in every one of WAYS.
         """
         after = self._figures(self.model)
-        before = self._figures(self._start().eval())
-        asked = [question for group in GROUPS for question in self.tests[group][:SAMPLES]]
-        told = [
+        before = self._figures(self._initial_model().eval())
+        samples = [
             {"question": q.prompt.strip(), "right": q.working.rstrip("\n").split("\n")}
-            for q in asked
+            for group in GROUPS
+            for q in self.tests[group][:SAMPLES]
         ]
         return {
             "before": before,
             "after": after,
             "shots": SHOTS,
             "unnamed": self.unnamed,
-            "samples": told,
+            "samples": samples,
         }
 
     def _figures(self, model: Any) -> dict[str, dict[str, float]]:
@@ -190,82 +255,36 @@ class InstructionTask(Task):
             return exact_match(model, AnswerExamples(dialogues, self.tokenizer, last_only=True))
 
         return {
-            group: {way: share(group, *asked) for way, asked in WAYS.items()} for group in GROUPS
+            group: {way: share(group, *style) for way, style in WAYS.items()} for group in GROUPS
         }
 
 
 def dialogue(question: Question, shots: int, number: int, *, unnamed: bool = False) -> list[Turn]:
-    """So many other questions of its kind with their answers, then the question with its own.
+    """Return `shots` other questions of its kind with answers, then the question with its own.
 
-    Unnamed, they never say what is asked. The others are a function of `number`.
+    With `unnamed` they never say what is asked. The others are a function of `number`.
     """
     generator = seeded(number, "examples before " + question.prompt)
-    asked = [*examples_for(question, shots, generator), question]
-    return [q.unnamed if unnamed else (q.prompt, q.working) for q in asked]
+    questions = [*examples_for(question, shots, generator), question]
+    return [q.unnamed if unnamed else (q.prompt, q.working) for q in questions]
 
 
 @no_grad()
 def exact_match(model: GPT, examples: AnswerExamples) -> float:
-    """The share whose every target is the likeliest token after the right ones before it.
+    """Return the share whose every target is the likeliest token after the right ones before it.
 
-    That is the share that greedy decoding writes without a fault.
+    That is the share that greedy decoding writes without a mistake.
     """
     right = 0
-    for batch in in_batches(examples, EVALUATION_ROWS):
+    for batch in in_batches(examples, InstructionTask.EVALUATION_ROWS):
         ids, targets = batch.arguments
         chosen = model(ids).data.argmax(axis=-1)
         right += int(((chosen == targets) | (targets == IGNORE)).all(axis=1).sum())
     return right / len(examples.lengths)
 
 
-def prepare_instructions(
-    options: TaskOptions,
-    *,
-    init_from: Path | None = None,
-    unnamed: bool = False,
-    questions: int = QUESTIONS,
-    held_out: int = HELD_OUT,
-) -> InstructionTask:
-    """The task of a new run; init_from: a run of the same kind whose weights to start from.
-
-    unnamed: examples that never say what is asked, for a base that can only go by examples.
-    questions: how many to train on; held_out: how many to test with, of each group.
-    Raises InputError where the base is no such run, or of another shape than is asked.
-    """
-    seed = 1337 if options.seed is None else options.seed
-    groups: Combinations = combinations()
-    train = draw_questions(groups.seen, questions, seed)
-    tests = {
-        group: draw_questions(getattr(groups, group), held_out, seed + 1, known=train)
-        for group in GROUPS
-    }
-    files = {TRAIN_FILE: format_questions({"": train}), TEST_FILE: format_questions(tests)}
-    shape, notes = options.shape(**MODEL), []
-    if init_from is not None:
-        base = OpenedRun.open(init_from, InstructionTask.name)
-        shape = {n: v for n, v in base.recipe.model.items() if n != "vocab_size"}
-        if options.shape(**shape) != shape:
-            raise InputError(
-                f"the model of {init_from} has a shape of its own", "leave out the model's options"
-            )
-        model = GPT(GPTConfig(vocab_size=InstructionTokenizer.vocab_size, **shape))
-        model.load_tensors(base.weights())
-        files[BASE_FILE] = pack_weights(model)
-        notes.append(f"it starts as {init_from} ended")
-    elif not unnamed:
-        notes.append("it starts from nothing; --init-from starts from a run with --unnamed")
-    config = GPTConfig(vocab_size=InstructionTokenizer.vocab_size, **shape)
-    own = {
-        "unnamed": unnamed,
-        "init_from": None if init_from is None else str(init_from.absolute()),
-    }
-    title = "instructions-base" if unnamed else "instructions"
-    recipe = options.recipe(title, config.as_dict(), TRAINING, BATCH_SIZE, own)
-    return InstructionTask(recipe, files, notes)
-
-
 def format_questions(groups: Mapping[str, Iterable[Question]]) -> bytes:
-    """One question a line: its group, instruction, kind and content, with tabs between."""
+    """Write a question a line: its group, instruction, kind and content, with tabs between."""
     rows = (
         f"{group}\t{question.instruction}\t{question.kind}\t{question.content}\n"
         for group, questions in groups.items()
@@ -275,7 +294,7 @@ def format_questions(groups: Mapping[str, Iterable[Question]]) -> bytes:
 
 
 def parse_questions(content: bytes) -> dict[str, list[Question]]:
-    """The questions of a file that `format_questions` made, by group."""
+    """Read the questions of a file that `format_questions` wrote, by group."""
     groups: dict[str, list[Question]] = {}
     for line in content.decode().splitlines():
         group, instruction, kind, text = line.split("\t")
@@ -284,12 +303,12 @@ def parse_questions(content: bytes) -> dict[str, list[Question]]:
 
 
 def pack_weights(model: GPT) -> bytes:
-    """Every parameter in order, float32, little-endian."""
+    """Write every parameter in order, float32, little-endian."""
     return b"".join(p.data.astype("<f4").tobytes() for p in model.parameters())
 
 
 def unpack_weights(content: bytes, model: GPT) -> None:
-    """The reverse of `pack_weights`, into a model of the same shape; InputError for another."""
+    """Read what `pack_weights` wrote into a model of the same shape; InputError for another."""
     flat = np.frombuffer(content, "<f4")
     if flat.size != model.parameter_count():
         raise InputError(

@@ -1,4 +1,4 @@
-"""What a soft prompt is tuned on: documents of one kind, or a text, in two parts."""
+"""The text that a soft prompt is tuned on, in two parts: documents of one kind, or a text."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from tinygrad_tf.errors import InputError
 from tinygrad_tf.tasks.held_out import hold_out
 from tinygrad_tf.text.reading import FileSource
 from tinygrad_tf.text.tokenizers import Tokenizer
-from tinygrad_tf.text.tokens import BOUNDARY, TokenFile, build_tokens
-from tinygrad_tf.train.prepare import Workspace
+from tinygrad_tf.text.tokens import BOUNDARY, TokenFile, train_size
 
 
 @dataclass(frozen=True)
 class PromptText:
-    """Tokens to learn from and tokens held out; of the embedded letters, what these must cost.
+    """Tokens to train on and tokens held out; for the embedded letters also the lowest loss.
 
-    floor: what the true source pays for a held-out token, in nats; topic: what it would pay
-    besides if it did not know that the text is letters.
+    floor: the entropy of the true source in nats per held-out token; topic: the additional nats
+    of a source that does not know that the text is letters.
     """
 
     task: str
@@ -33,7 +32,7 @@ class PromptText:
 
 
 def embedded_letters(tokenizer: Tokenizer, val_fraction: float, seed: int) -> PromptText:
-    """Anna's letters; InputError for a tokenizer that lacks one of their characters."""
+    """Encode Anna's letters; InputError for a tokenizer that lacks one of their characters."""
     train, held = draw_letters(seed=seed, held_out=val_fraction)
     val = _documents("validation", held.stories, tokenizer)
     return PromptText(
@@ -52,9 +51,8 @@ def own_text(
     seed: int,
     *,
     lines: bool,
-    workspace: Workspace,
 ) -> PromptText:
-    """Text of files: with `lines` a document each, of which equal ones go to the same part.
+    """Read text of files: with `lines` a document each, of which equal ones go to the same part.
 
     Else its end is held out. InputError for a text that is too short, or has characters that the
     tokenizer lacks.
@@ -68,15 +66,24 @@ def own_text(
             _documents("training", train, tokenizer),
             _documents("validation", val, tokenizer),
         )
-    tokens = build_tokens(source, tokenizer, workspace.path, val_fraction=val_fraction)
-    return PromptText(task, tokens.train, tokens.val)
+    ids = np.concatenate(list(tokenizer.encode_chunks(source)))
+    cut = train_size(len(ids), val_fraction)
+    first, rest = ids[:cut], ids[cut:]
+    return PromptText(
+        task,
+        TokenFile("training", first, None, tokenizer.count_chars(first)),
+        TokenFile("validation", rest, None, tokenizer.count_chars(rest)),
+    )
 
 
 def _documents(name: str, documents: Iterable[str], tokenizer: Tokenizer) -> TokenFile:
-    """Documents as a split in memory, a boundary before, between and after them."""
+    """Make a split in memory of documents, a boundary before, between and after them."""
     boundary = tokenizer.encode(BOUNDARY)
     if len(boundary) != 1:
-        raise InputError("a newline is not one token of this model", "give a run without --lines")
+        raise InputError(
+            "a newline is not one token of this model",
+            "give a run that was made with `lines=False`",
+        )
     parts, starts, chars, length = [boundary], [0], 1, 1
     for document in documents:
         try:

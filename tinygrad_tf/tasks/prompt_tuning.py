@@ -1,33 +1,32 @@
-"""Tuning a soft prompt: everything of a run but the model, which stays as it is bit for bit."""
+"""Tuning a soft prompt: a run in which the model itself stays as it is, bit for bit."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
-
-import numpy.typing as npt
+from typing import ClassVar
 
 from tinygrad_tf.errors import FailedError, InputError
 from tinygrad_tf.generate import TextGenerator
 from tinygrad_tf.models.gpt import GPT
 from tinygrad_tf.models.soft_prompt import PromptedGPT, SoftPrompt, weights_sha256
 from tinygrad_tf.tasks.prompt_text import PromptText, embedded_letters, own_text
-from tinygrad_tf.train.batches import evaluation_batches, training_batches
-from tinygrad_tf.train.events import CheckpointEvent, DoneEvent, Event, PlanEvent
+from tinygrad_tf.text.tokenizers import Tokenizer
+from tinygrad_tf.text.tokens import TokenFile
+from tinygrad_tf.train.config import DEFAULT_SEED
+from tinygrad_tf.train.events import DoneEvent, Event, PlanEvent
 from tinygrad_tf.train.parallel import Compute, default_threads
-from tinygrad_tf.train.prepare import Workspace
-from tinygrad_tf.train.trainer import TrainConfig, Trainer
-
-SAMPLE_TARGETS = 8192
+from tinygrad_tf.train.recipe import Recipe
+from tinygrad_tf.train.run import Run
+from tinygrad_tf.train.task import TokenTask
+from tinygrad_tf.train.trainer import TextMeasure, Trainer
+from tinygrad_tf.types import Array
 
 
 @dataclass(frozen=True)
 class PromptTuningOptions:
-    """How to tune a prompt; raises InputError through what it is given to.
+    """The settings of a prompt's tuning.
 
     run: the model, frozen. texts: UTF-8 files in the manner to be learned, a document a line
     where the run learned so; none for the embedded letters. length: vectors of the prompt.
@@ -44,13 +43,13 @@ class PromptTuningOptions:
     val_fraction: float = 0.2
     eval_every: int = 50
     time_limit: float | None = None
-    seed: int = 1337
+    seed: int = DEFAULT_SEED
     threads: int | None = None
     weights: str = "best"
     force: bool = False
 
     def target(self) -> Path:
-        """Where the prompt goes: beside the run unless `out` says otherwise."""
+        """Return the file of the prompt: `out`, or a file beside the run."""
         if self.out is not None:
             return self.out
         title = Path(self.texts[0]).stem if self.texts else "letters"
@@ -60,10 +59,11 @@ class PromptTuningOptions:
 
 @dataclass(frozen=True)
 class PromptTunedEvent(Event):
-    """What the prompt is worth on the held-out text, in nats per token and bits per character.
+    """The losses without and with the prompt on the held-out text, in nats per token and bits
+    per character.
 
-    floor: what the true source pays there, known for the embedded letters. frozen_sha256 is that
-    of the weights before and after, which are compared.
+    bits_floor: the entropy of the true source, known for the embedded letters. frozen_sha256: of
+    the weights before and after, which are compared.
     """
 
     event: ClassVar[str] = "prompt-tuned"
@@ -83,6 +83,79 @@ class PromptTunedEvent(Event):
     prompt_sha256: str
 
 
+class PromptTask(TokenTask):
+    """A frozen GPT with a soft prompt before every text, and the text that the prompt fits."""
+
+    name: ClassVar[str] = "prompt"
+    SAMPLE_TARGETS: ClassVar[int] = 8192
+
+    def __init__(
+        self, recipe: Recipe, model: PromptedGPT, tokenizer: Tokenizer, text: PromptText
+    ) -> None:
+        self.recipe, self.tokenizer, self.text = recipe, tokenizer, text
+        self.config = model.base.config
+        self._model = model
+        # The loss without the prompt, which the base alone decides.
+        compute = Compute(min(recipe.threads, recipe.batch_size))
+        self.loss_before = compute.mean_loss(model.base, self.validation())
+
+    @property
+    def model(self) -> PromptedGPT:
+        """The frozen GPT and its prompt."""
+        return self._model
+
+    @property
+    def train(self) -> TokenFile:
+        """The training split."""
+        return self.text.train
+
+    @property
+    def val(self) -> TokenFile:
+        """The validation split."""
+        return self.text.val
+
+    @property
+    def evaluation_rows(self) -> int:
+        """The number of rows in a batch of an evaluation."""
+        return 64
+
+    def measure(self) -> TextMeasure:
+        """Return the mean characters per target, and the floor of the embedded letters."""
+        # All characters are targets but those of the first token.
+        first = self.tokenizer.count_chars(self.val.tokens[:1])
+        measure = TextMeasure((self.val.chars - first) / self.val.targets)
+        if self.text.floor is None:
+            return measure
+        return replace(measure, floor_bits_per_char=measure.bits_per_char(self.text.floor))
+
+    def references(self) -> dict[str, float | None]:
+        """Return losses to compare with, in nats per token."""
+        text = self.text
+        references = {"without a prompt": self.loss_before, "floor": text.floor}
+        if text.floor is not None and text.topic is not None:
+            references["floor of the whole corpus"] = text.floor + text.topic
+        return references
+
+    def plan(self, run: str) -> PlanEvent:
+        """Describe what will be trained, and what is frozen."""
+        model, config = self.model, self.recipe.training
+        note = (
+            f"all of them are frozen (sha256 {weights_sha256(model.base)[:12]}); "
+            f"{model.parameter_count():,} are learned: {model.length} vectors of "
+            f"{self.config.n_embd} before every text"
+        )
+        settings = {name: config[name] for name in ("steps", "time_limit", "learning_rate")}
+        threads = min(self.recipe.threads, self.recipe.batch_size)
+        return replace(
+            super().plan(run),
+            notes=[note],
+            config={"length": model.length}
+            | settings
+            | self.recipe.shared()
+            | {"threads": threads},
+        )
+
+
 class PromptTuning:
     """One tuning: make it, look at `plan()`, then iterate over `run()`, which writes the file.
 
@@ -93,172 +166,121 @@ class PromptTuning:
     def __init__(self, options: PromptTuningOptions) -> None:
         self.options, self.path = options, options.target()
         self._require_free()
-        writer = TextGenerator.load(options.run, weights=options.weights)
-        base = writer.model
+        generator = TextGenerator.load(options.run, weights=options.weights)
+        base = generator.model
         assert isinstance(base, GPT)
         self.base_sha256 = weights_sha256(base)
-        self.lines, self.tokenizer = writer.lines, writer.tokenizer
-        self.model = PromptedGPT.start(base, options.length, options.seed)
-        self.config = TrainConfig(
-            steps=options.steps,
-            learning_rate=options.learning_rate,
-            min_lr=0.0,
-            warmup=min(20, options.steps // 10),
-            beta2=0.99,
-            weight_decay=0.0,
-            eval_every=options.eval_every,
-            time_limit=options.time_limit,
+        recipe = Recipe(
+            options.seed,
+            default_threads() if options.threads is None else options.threads,
+            options.batch_size,
+            training={
+                "steps": options.steps,
+                "learning_rate": options.learning_rate,
+                "min_lr": 0.0,
+                "warmup": min(20, options.steps // 10),
+                "beta2": 0.99,
+                "weight_decay": 0.0,
+                "eval_every": options.eval_every,
+                "time_limit": options.time_limit,
+            },
         )
-        self._workspace = Workspace()
-        self.text = self._read_text()
-        train, val, batch_size = self.text.train, self.text.val, options.batch_size
-        self._compute = Compute(min(options.threads or default_threads(), batch_size))
-        block_size = base.config.block_size
-        evaluate = partial(evaluation_batches, block_size=block_size, batch_size=64)
-        every = max(1, train.targets // SAMPLE_TARGETS)
+        model = PromptedGPT.start(base, options.length, options.seed)
+        text = self._read_text(generator)
+        self.task = PromptTask(recipe, model, generator.tokenizer, text)
         self._best = _BestPrompt()
-        self.trainer = Trainer(
-            self.model,
-            training_batches(train, block_size, batch_size, options.seed),
-            self.config,
-            validation=partial(evaluate, val),
-            training_sample=partial(evaluate, train, every=every),
-            store=self._best,
-            name=str(self.path),
-            compute=self._compute,
-        )
-        self.loss_before = self._compute.mean_loss(base, evaluate(val))
-        # Of all the characters that are targets: all but the first token's.
-        first = self.tokenizer.count_chars(val.tokens[:1])
-        self.trainer.chars_per_token = (val.chars - first) / val.targets
-        if self.text.floor is not None:
-            self.trainer.floor_bits_per_char = self._bits(self.text.floor)
+        self._run = Run(self.task, name=str(self.path), store=self._best)
 
     def _require_free(self) -> None:
         if self.path.is_dir():
-            raise InputError(f"{self.path} is a directory", "give a file as --out")
+            raise InputError(f"{self.path} is a directory", "give a file as `out`")
         if self.path.exists() and not self.options.force:
             raise InputError(
-                f"{self.path} exists already", "choose another --out, or replace it with --force"
+                f"{self.path} exists already",
+                "choose another `out`, or replace it with `force=True`",
             )
         if not self.path.absolute().parent.is_dir():
             raise InputError(f"the directory {self.path.parent} does not exist", "make it first")
 
-    def _read_text(self) -> PromptText:
+    def _read_text(self, generator: TextGenerator) -> PromptText:
         options = self.options
-        settings = self.tokenizer, options.val_fraction, options.seed
+        settings = generator.tokenizer, options.val_fraction, options.seed
         if options.texts:
-            return own_text(options.texts, *settings, lines=self.lines, workspace=self._workspace)
-        if not self.lines:
+            return own_text(options.texts, *settings, lines=generator.lines)
+        if not generator.lines:
             raise InputError(
                 f"{options.run} did not learn a document a line, as the embedded letters are",
-                "give a TEXT to tune the prompt on",
+                "give a text to tune the prompt on",
             )
         return embedded_letters(*settings)
 
-    def _bits(self, nats_per_token: float) -> float:
-        assert self.trainer.chars_per_token is not None
-        return nats_per_token / math.log(2.0) / self.trainer.chars_per_token
-
     def plan(self) -> PlanEvent:
-        """What will be learned, on what, and the losses to compare with."""
-        base, text, train = self.model.base, self.text, self.text.train
-        learned, frozen = self.model.parameter_count(), base.parameter_count()
-        references = {"without a prompt": self.loss_before, "floor": text.floor}
-        if text.floor is not None and text.topic is not None:
-            references["floor of the whole corpus"] = text.floor + text.topic
-        per_step = self.options.batch_size * base.config.block_size
-        if self.lines and train.starts is not None:
-            per_step = round(self.options.batch_size * train.targets / (len(train.starts) - 1))
-        total = per_step * self.config.steps
-        return PlanEvent(
-            run=str(self.path),
-            preset="",
-            params=frozen,
-            tokens_train=train.targets,
-            tokens_val=text.val.targets,
-            vocab_size=base.config.vocab_size,
-            epochs=total / train.targets,
-            flops=total * base.config.flops_per_token(),
-            memory_bytes=base.config.memory_bytes(self.options.batch_size),
-            references=references,
-            notes=[
-                f"all of them are frozen (sha256 {self.base_sha256[:12]}); "
-                f"{learned:,} are learned: {self.model.length} vectors of "
-                f"{base.config.n_embd} before every text"
-            ],
-            config={
-                "length": self.model.length,
-                "steps": self.config.steps,
-                "time_limit": self.config.time_limit,
-                "learning_rate": self.config.learning_rate,
-                "batch_size": self.options.batch_size,
-                "seed": self.options.seed,
-                "threads": self._compute.threads,
-            },
-        )
+        """Describe what will be learned, on what, and the losses to compare with."""
+        return self._run.plan()
 
     def run(self) -> Iterator[Event]:
-        """Tune, yielding what happens; at the end the best prompt by held-out loss is written.
+        """Tune and yield what happens; at the end the best prompt by held-out loss is written.
 
         Interrupted by `stop`, it writes the best so far. Raises FailedError where the frozen
-        weights are not what they were, or the file cannot be written.
+        weights have changed, or the file cannot be written.
         """
         reason = ""
-        for event in self.trainer.run():
+        for event in self._run.run():
             if isinstance(event, DoneEvent):
                 reason = event.reason
-            if not isinstance(event, CheckpointEvent):  # those are kept in memory
-                yield event
-        after = weights_sha256(self.model.base)
+            yield event
+        task, model, measure = self.task, self.task.model, self.task.measure()
+        after = weights_sha256(model.base)
         if after != self.base_sha256:
             raise FailedError(f"the frozen weights changed: {self.base_sha256} became {after}")
         best = self._best_prompt()
         assert best.loss_after is not None
+        bits_before, bits_after = map(measure.bits_per_char, (task.loss_before, best.loss_after))
+        assert bits_before is not None and bits_after is not None
         yield PromptTunedEvent(
             out=str(self.path),
-            steps=self.trainer.progress.step,
+            steps=self._run.trainer.progress.step,
             reason=reason,
-            loss_before=self.loss_before,
+            loss_before=task.loss_before,
             loss_after=best.loss_after,
-            reduction=1.0 - best.loss_after / self.loss_before,
-            bits_before=self._bits(self.loss_before),
-            bits_after=self._bits(best.loss_after),
-            bits_floor=self.trainer.floor_bits_per_char,
-            prompt_params=self.model.parameter_count(),
-            frozen_params=self.model.base.parameter_count(),
+            reduction=1.0 - best.loss_after / task.loss_before,
+            bits_before=bits_before,
+            bits_after=bits_after,
+            bits_floor=measure.floor_bits_per_char,
+            prompt_params=model.parameter_count(),
+            frozen_params=model.base.parameter_count(),
             frozen_sha256=after,
             frozen_unchanged=after == self.base_sha256,
             prompt_sha256=best.save(self.path),
         )
 
     def _best_prompt(self) -> SoftPrompt:
-        """The best vectors by held-out loss, those of the last step among them."""
-        progress = self.trainer.progress
+        """Return the best vectors by held-out loss, those of the last step among them."""
+        trainer, task = self._run.trainer, self.task
+        progress = trainer.progress
         vectors, loss, step = self._best.vectors, progress.best_val_loss, progress.best_step
         if progress.evaluated_at != progress.step:  # it was interrupted
-            now = self._compute.mean_loss(self.model, self.trainer.validation())
+            now = trainer.compute.mean_loss(task.model, task.validation())
             if now < loss:
-                vectors, loss, step = self.model.prompt.data, now, progress.step
+                vectors, loss, step = task.model.prompt.data, now, progress.step
         assert vectors is not None
-        return SoftPrompt(vectors, self.base_sha256, self.text.task, step, self.loss_before, loss)
+        return SoftPrompt(vectors, self.base_sha256, task.text.task, step, task.loss_before, loss)
 
     def stop(self) -> None:
-        """Ask to finish the step, write the best prompt and end; safe from a signal handler."""
-        self.trainer.stop()
+        """Request an orderly end that writes the best prompt; safe in a signal handler."""
+        self._run.stop()
 
 
 class _BestPrompt:
     """Keeps the best vectors in memory: the file is written once, whole, at the end."""
 
     def __init__(self) -> None:
-        self.vectors: npt.NDArray[Any] | None = None
+        self.vectors: Array | None = None
 
-    def save(self, trainer: Trainer, best: bool) -> str:
+    def save(self, trainer: Trainer, best: bool) -> None:
         """Keep the vectors where they are the best so far."""
         if best:
             self.vectors = trainer.model.file_tensors()["prompt"].copy()
-        return trainer.name
 
     def log(self, event: Event) -> None:
-        """Nothing is logged: what happened is told once, to whoever iterates."""
+        """Log nothing: the events are yielded."""

@@ -1,11 +1,11 @@
-"""Learning to write down what is said, from sounds and their words."""
+"""Learning to transcribe speech, from sounds and their words."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,32 +15,33 @@ from tinygrad_tf.audio import MFCCSettings, SpeechFeatures
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.beam_search import greedy
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
-from tinygrad_tf.tasks.examples import PairExamples, Sequences
+from tinygrad_tf.tasks.example_task import ExampleTask
+from tinygrad_tf.tasks.examples import PairExamples, Sequences, unigram_nats_per_target
 from tinygrad_tf.tasks.recordings import deal, find_recordings
 from tinygrad_tf.tasks.speech_features import (
     Utterance,
-    hear_commands,
-    hear_files,
+    command_utterances,
     pack,
+    recorded_utterances,
     seconds_of_vector,
     unpack,
 )
-from tinygrad_tf.tasks.task import Files, Task, TaskOptions, TaskRecipe
 from tinygrad_tf.tasks.task_tokenizer import PAD, TaskTokenizer, learn_tokenizer, read_tokenizer
 from tinygrad_tf.text import scores
+from tinygrad_tf.train.recipe import Recipe, TrainOptions
+from tinygrad_tf.train.stored_run import Files
 
 SPECIALS = ("PAD", "START", "END")
-WORDS_FILE = "tokenizer.json"
+TOKENIZER_FILE = "tokenizer.json"
 TRAIN_FILES = ("data/train.jsonl", "data/train.npy")
 HELD_OUT_FILES = ("data/held_out.jsonl", "data/held_out.npy")
-EVALUATION_ROWS = 128
 EXAMPLES_SHOWN = 5
 
 UTTERANCES, SPEAKERS = 5000, 500
 # Of the embedded commands, one is held out for so many to train on; so of their speakers.
 ONE_HELD_OUT_FOR = 10
 
-MODEL = {
+MODEL: dict[str, Any] = {
     "d_model": 64,
     "n_heads": 4,
     "n_encoder_layers": 2,
@@ -62,144 +63,174 @@ TRAINING = {
 BATCH_SIZE = 32
 
 
-class SpeechTask(Task):
-    """An encoder-decoder, utterances, and how many are written down word for word."""
+class SpeechTask(ExampleTask):
+    """An encoder-decoder, utterances, and the share of them transcribed word for word."""
 
     name: ClassVar[str] = "speech"
     unit = "nats per word"
 
-    def __init__(self, recipe: TaskRecipe, files: Files, notes: Iterable[str] = ()) -> None:
-        self.recipe, self.files, self.notes = recipe, files, tuple(notes)
-        self.words = words_of(files)
-        self.learned = unpack(*(files[name] for name in TRAIN_FILES))
-        self.held_out = unpack(*(files[name] for name in HELD_OUT_FILES))
-        self.training = self._examples(self.learned)
-        self.validation = self._examples(self.held_out)
-        self.model: Transformer = Transformer(Seq2SeqConfig.from_dict(recipe.model), recipe.seed)
+    def __init__(
+        self,
+        recipe: Recipe,
+        words: TaskTokenizer,
+        train: list[Utterance],
+        held_out: list[Utterance],
+        *,
+        files: Files | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.recipe, self.notes, self.words = recipe, notes, words
+        self.train, self.held_out = train, held_out
+        self._targets = [[words.encode(u.text) for u in part] for part in (train, held_out)]
+        self.training_set, self.validation_set = (
+            PairExamples([u.vectors for u in part], targets, PAD)
+            for part, targets in zip((train, held_out), self._targets, strict=True)
+        )
+        self.files = files or dict(
+            zip(
+                (TOKENIZER_FILE, *TRAIN_FILES, *HELD_OUT_FILES),
+                (words.file(), *pack(train), *pack(held_out)),
+                strict=True,
+            )
+        )
 
     @classmethod
-    def from_files(cls, recipe: TaskRecipe, files: Files) -> SpeechTask:
-        """The task of a recipe and of the files of `prepare_speech`."""
-        return cls(recipe, files)
+    def create(
+        cls,
+        recordings: str | Path | None = None,
+        *,
+        val_fraction: float = 0.1,
+        utterances: int = UTTERANCES,
+        speakers: int = SPEAKERS,
+        **settings: Any,
+    ) -> SpeechTask:
+        """Make the task of a new run: of recordings, see `find_recordings`, or of the embedded
+        voice.
 
-    def _examples(self, utterances: Sequence[Utterance]) -> PairExamples:
-        texts = [self.words.encode(u.text) for u in utterances]
-        return PairExamples([u.vectors for u in utterances], texts, PAD)
+        The voice says `utterances` commands as `speakers` speakers; what is held out are other
+        sentences by other speakers. Of recordings, about `val_fraction` are held out, see `deal`.
+        `settings` are those of Seq2SeqConfig and of TrainOptions. Raises InputError where a
+        recording or a setting cannot be used.
+        """
+        options, features = TrainOptions.sort(Seq2SeqConfig, settings), SpeechFeatures()
+        shape = MODEL | options.model
+        longest: int = shape["max_length"]
+        own: dict[str, Any] = {"features": asdict(features)}
+        if recordings is None:
+            title = "speech"
+            train, held_out = (
+                command_utterances(
+                    -(-utterances // part),
+                    -(-speakers // part),
+                    options.seed,
+                    features,
+                    longest,
+                    held_out=new,
+                )
+                for part, new in ((1, False), (ONE_HELD_OUT_FOR, True))
+            )
+            own |= {"utterances": utterances, "speakers": speakers}
+        else:
+            where = Path(recordings)
+            title = where.resolve().stem
+            train, held_out = _recorded(where, val_fraction, options.seed, features, longest)
+            own |= {"recordings": str(where.absolute()), "val_fraction": val_fraction}
+        # Also of what is held out: a word in no other text is then a mistake, but no error.
+        texts = [u.text for u in train + held_out]
+        words = TaskTokenizer(learn_tokenizer("word", texts), SPECIALS)
+        config = Seq2SeqConfig(
+            src_features=features.n_dim, tgt_vocab_size=words.vocab_size, **shape
+        )
+        for one in train + held_out:
+            _require_room(one, words, config.max_length)
+        recipe = options.recipe(title, config.as_dict(), TRAINING, BATCH_SIZE, own)
+        return cls(recipe, words, train, held_out, notes=[_amount(train, held_out, features)])
+
+    @classmethod
+    def from_files(cls, recipe: Recipe, files: Files) -> SpeechTask:
+        """Make the task again of a recipe and of the files that its run has kept."""
+        train, held_out = (
+            unpack(*(files[name] for name in names)) for names in (TRAIN_FILES, HELD_OUT_FILES)
+        )
+        return cls(recipe, read_words(files), train, held_out, files=files)
+
+    @cached_property
+    def model(self) -> Transformer:
+        """The encoder-decoder."""
+        return Transformer(Seq2SeqConfig.from_dict(self.recipe.model), self.recipe.seed)
 
     def references(self) -> dict[str, float | None]:
-        """What guessing costs: any word alike, or each as often as in training, nats per word."""
-        end, size = -1, self.words.vocab_size
-        said, heard = (
-            [token for u in some for token in (*self.words.encode(u.text).tolist(), end)]
-            for some in (self.learned, self.held_out)
-        )
-        counts = Counter(said)
-        nats = [-math.log((counts[token] + 1) / (len(said) + size)) for token in heard]
-        return {"uniform": math.log(size), "unigram": sum(nats) / len(nats)}
+        """Return the loss of guessing, in nats per word: each word alike, or by its frequency in
+        training.
+        """
+        size = self.words.vocab_size
+        train, held_out = self._targets
+        unigram = unigram_nats_per_target(train, held_out, size)
+        return {"uniform": math.log(size), "unigram": unigram}
 
     def evaluate(self) -> dict[str, Any]:
-        """How many held-out utterances are right word for word, and errors per word, greedily.
+        """Return the share of held-out utterances transcribed word for word by greedy decoding,
+        and the errors per word.
 
         exact_match_new: the share of those whose sentence is not trained on, None without any.
         """
-        known = {u.text for u in self.learned}
-        told = [
+        known = {u.text for u in self.train}
+        answers = [
             {"name": u.name, "reference": self._spelled(u.text), "answer": self.words.decode(ids)}
             for u, ids in zip(self.held_out, self._answers(), strict=True)
         ]
-        right = [one["answer"] == one["reference"] for one in told]
+        right = [one["answer"] == one["reference"] for one in answers]
         new = [r for r, u in zip(right, self.held_out, strict=True) if u.text not in known]
         return {
-            "examples": len(told),
+            "examples": len(answers),
             "exact_match": sum(right) / len(right),
             "examples_new": len(new),
             "exact_match_new": sum(new) / len(new) if new else None,
             "word_error_rate": scores.word_error_rate(
-                [one["answer"] for one in told], [one["reference"] for one in told]
+                [one["answer"] for one in answers], [one["reference"] for one in answers]
             ),
-            "samples": told[:EXAMPLES_SHOWN],
-            "mistakes": [o for o, r in zip(told, right, strict=True) if not r][:EXAMPLES_SHOWN],
+            "samples": answers[:EXAMPLES_SHOWN],
+            "mistakes": [a for a, r in zip(answers, right, strict=True) if not r][:EXAMPLES_SHOWN],
         }
 
     def _spelled(self, text: str) -> str:
-        """A text with the spaces that the tokenizer gives."""
+        """Return a text with the spaces that the tokenizer writes."""
         return self.words.decode(self.words.encode(text))
 
     def _answers(self) -> Iterator[tuple[int, ...]]:
         sounds = Sequences([u.vectors for u in self.held_out], PAD)
-        for first in range(0, len(self.held_out), EVALUATION_ROWS):
-            rows = np.arange(first, min(first + EVALUATION_ROWS, len(self.held_out)))
+        for first in range(0, len(self.held_out), self.EVALUATION_ROWS):
+            rows = np.arange(first, min(first + self.EVALUATION_ROWS, len(self.held_out)))
             source, lengths = sounds.padded(rows), sounds.lengths[rows]
             limit = most_words(source.shape[1], self.model.config)
             yield from (h.tokens for h in greedy(self.model, source, limit, src_lengths=lengths))
 
 
-def words_of(files: Files) -> TaskTokenizer:
-    """The words that a run knows."""
-    return TaskTokenizer(read_tokenizer(files[WORDS_FILE]), SPECIALS, "transcript")
+def read_words(files: Files) -> TaskTokenizer:
+    """Read the words that a run knows."""
+    return TaskTokenizer(read_tokenizer(files[TOKENIZER_FILE]), SPECIALS, "transcript")
 
 
-def features_of(recipe: TaskRecipe) -> SpeechFeatures:
-    """How a run hears."""
-    kept = recipe.options["features"]
-    return SpeechFeatures(**kept | {"mfcc": MFCCSettings(**kept["mfcc"])})
+def read_features(recipe: Recipe) -> SpeechFeatures:
+    """Return the feature settings stored in the recipe."""
+    fields = recipe.options["features"]
+    return SpeechFeatures(**fields | {"mfcc": MFCCSettings(**fields["mfcc"])})
 
 
 def most_words(length: int, config: Seq2SeqConfig) -> int:
-    """How many tokens are written at most for so many vectors: one each, and END."""
+    """The largest number of tokens for a source of `length` vectors: one for each, and END."""
     return min(config.max_length, length + 1)
-
-
-def prepare_speech(
-    options: TaskOptions,
-    recordings: Path | None = None,
-    *,
-    val_fraction: float = 0.1,
-    utterances: int = UTTERANCES,
-    speakers: int = SPEAKERS,
-) -> SpeechTask:
-    """The task of a new run: of recordings, see `find_recordings`, or of the embedded voice.
-
-    The voice says `utterances` commands as `speakers` speakers; what is held out are other
-    sentences by other speakers. Of recordings, about `val_fraction` are held out, see `deal`.
-    Raises InputError for whatever is wrong with a recording.
-    """
-    features, shape, seed = SpeechFeatures(), options.shape(**MODEL), options.seed or 0
-    own: dict[str, Any] = {"features": asdict(features)}
-    if recordings is None:
-        title, longest = "speech", shape["max_length"]
-        train, held_out = (
-            hear_commands(
-                -(-utterances // part), -(-speakers // part), seed, features, longest, held_out=new
-            )
-            for part, new in ((1, False), (ONE_HELD_OUT_FOR, True))
-        )
-        own |= {"utterances": utterances, "speakers": speakers}
-    else:
-        title = recordings.resolve().stem
-        train, held_out = _recorded(recordings, val_fraction, seed, features, shape["max_length"])
-        own |= {"recordings": str(recordings.absolute()), "val_fraction": val_fraction}
-    # Also of what is held out: a word seen nowhere else is then wrong, but no fault.
-    words = TaskTokenizer(learn_tokenizer("word", [u.text for u in train + held_out]), SPECIALS)
-    config = Seq2SeqConfig(src_features=features.n_dim, tgt_vocab_size=words.vocab_size, **shape)
-    for one in train + held_out:
-        _require_room(one, words, config.max_length)
-    files = {WORDS_FILE: words.file()}
-    for names, some in ((TRAIN_FILES, train), (HELD_OUT_FILES, held_out)):
-        files.update(zip(names, pack(some), strict=True))
-    recipe = options.recipe(title, config.as_dict(), TRAINING, BATCH_SIZE, own)
-    return SpeechTask(recipe, files, [_what_there_is(train, held_out, features)])
 
 
 def _recorded(
     where: Path, share: float, seed: int, features: SpeechFeatures, longest: int
 ) -> tuple[list[Utterance], list[Utterance]]:
-    """What is trained on, and what is held out."""
-    found = find_recordings(where)
-    # Dealt before they are heard: that takes the time.
-    held = deal([one.text for one in found], share, seed)
+    """Read the recordings to train on and those held out."""
+    recordings = find_recordings(where)
+    # Dealt before the features are extracted: that takes the time.
+    held = deal([one.text for one in recordings], share, seed)
     parts: tuple[list[Utterance], list[Utterance]] = ([], [])
-    for index, one in enumerate(hear_files(found, features, longest)):
+    for index, one in enumerate(recorded_utterances(recordings, features, longest)):
         parts[index in held].append(one)
     return parts
 
@@ -209,14 +240,15 @@ def _require_room(one: Utterance, words: TaskTokenizer, most: int) -> None:
     if count > most:
         raise InputError(
             f"{one.name} says {count - 1} words, which with END take {count} positions, and "
-            f"--max-length is {most}",
-            f"cut it into sentences, or use --max-length {count}",
+            f"`max_length` is {most}",
+            f"cut it into sentences, or use `max_length={count}`",
         )
 
 
-def _what_there_is(
+def _amount(
     train: Sequence[Utterance], held_out: Sequence[Utterance], features: SpeechFeatures
 ) -> str:
+    """Describe how much speech there is."""
     known = {u.text for u in train}
     new = sum(u.text not in known for u in held_out)
     minutes = sum(len(u.vectors) for u in train) * seconds_of_vector(features) / 60

@@ -4,64 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
+from tinygrad_tf.engine import ops
 from tinygrad_tf.models.encoder import Encoder, EncoderConfig
 from tinygrad_tf.tasks.classification import (
-    LabellingTask,
+    ClassificationTask,
     Scale,
     new_model,
     outputs,
-    side_and_scale,
     text_limit,
+    tokenizer_and_scale,
 )
-from tinygrad_tf.tasks.task import OpenedRun
+from tinygrad_tf.tasks.predictor import Predictor
 from tinygrad_tf.tasks.task_tokenizer import TaskTokenizer
 from tinygrad_tf.text.tokenizers import Unknown
+from tinygrad_tf.train.stored_run import StoredRun
+from tinygrad_tf.train.task import Task
 
 
 @dataclass(frozen=True)
-class Labelled:
-    """A text's labels with their probabilities, the likeliest first; or the number it is rated."""
+class Prediction:
+    """A text's labels with their probabilities, the likeliest first; or its predicted number."""
 
     text: str
     labels: tuple[tuple[str, float], ...] = ()
     number: float | None = None
 
 
-class TextClassifier:
+class TextClassifier(Predictor):
     """A trained classifier, or regressor, with its tokenizer and labels."""
 
-    def __init__(self, model: Encoder, side: TaskTokenizer, scale: Scale) -> None:
-        self.model, self.side, self.scale = model, side, scale
-        self.model.eval()
+    task: ClassVar[type[Task]] = ClassificationTask
+    model: Encoder
+
+    def __init__(self, model: Encoder, tokenizer: TaskTokenizer, scale: Scale) -> None:
+        super().__init__(model)
+        self.tokenizer, self.scale = tokenizer, scale
 
     @classmethod
-    def load(cls, run_dir: str | Path, weights: str = "best") -> TextClassifier:
-        """That of a run; weights: "best" by validation loss, or "last".
+    def from_run(cls, run: StoredRun) -> TextClassifier:
+        """Make the model, without its weights, and what belongs to it, of what a run has kept."""
+        tokenizer, scale = tokenizer_and_scale(run.files)
+        return cls(new_model(scale, EncoderConfig.from_dict(run.recipe.model)), tokenizer, scale)
 
-        Raises InputError where the directory is not a whole run of `tt train-classifier`.
-        """
-        run = OpenedRun.open(run_dir, LabellingTask.name)
-        side, scale = side_and_scale(run.files)
-        model = new_model(scale, EncoderConfig.from_dict(run.recipe.model))
-        model.load_tensors(run.weights(weights))
-        return cls(model, side, scale)
-
-    def label(self, texts: Sequence[str], unknown: Unknown = "error") -> list[Labelled]:
-        """What is said of each text; InputError for one that cannot be read."""
+    def label(self, texts: Sequence[str], unknown: Unknown = "error") -> list[Prediction]:
+        """Predict the label, or number, of each text; InputError for one that cannot be read."""
         limit = text_limit(self.model.config)
-        answers = outputs(self.model, [self.side.encode(t, limit, unknown) for t in texts])
+        results = outputs(self.model, [self.tokenizer.encode(t, limit, unknown) for t in texts])
         if not self.scale.labels:
-            numbers = self.scale.mean + self.scale.std * answers[:, 0]
-            return [Labelled(t, number=float(x)) for t, x in zip(texts, numbers, strict=True)]
-        probs = np.exp(answers - answers.max(axis=1, keepdims=True))
-        probs /= probs.sum(axis=1, keepdims=True)
-        found = []
-        for text, row in zip(texts, probs, strict=True):
+            numbers = self.scale.mean + self.scale.std * results[:, 0]
+            return [Prediction(t, number=float(x)) for t, x in zip(texts, numbers, strict=True)]
+        predictions = []
+        for text, row in zip(texts, ops.softmax(results).data, strict=True):
             order = np.argsort(-row, kind="stable")
             ranked = tuple((self.scale.labels[i], float(row[i])) for i in order)
-            found.append(Labelled(text, ranked))
-        return found
+            predictions.append(Prediction(text, ranked))
+        return predictions

@@ -1,10 +1,10 @@
-"""Writing down what is said with a trained model, and seeing what each word was heard in."""
+"""Transcribing speech with a trained model, and the attention behind each word."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,16 +22,18 @@ from tinygrad_tf.models.beam_search import LENGTH_PENALTY, Hypothesis, beam_sear
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
 from tinygrad_tf.tasks.decoded_text import DecodedText, cross_attention
 from tinygrad_tf.tasks.examples import Sequences
-from tinygrad_tf.tasks.speech import SpeechTask, features_of, most_words, words_of
-from tinygrad_tf.tasks.speech_features import Vectors, hear, seconds_of_vector
-from tinygrad_tf.tasks.task import OpenedRun
+from tinygrad_tf.tasks.predictor import Predictor
+from tinygrad_tf.tasks.speech import SpeechTask, most_words, read_features, read_words
+from tinygrad_tf.tasks.speech_features import Vectors, extract_features, seconds_of_vector
 from tinygrad_tf.tasks.task_tokenizer import PAD, TaskTokenizer
+from tinygrad_tf.train.stored_run import StoredRun
+from tinygrad_tf.train.task import Task
 from tinygrad_tf.types import Array
 
 
 @dataclass(frozen=True)
 class Listening:
-    """A sound as the model takes it in, and how much each word listened to each part of it.
+    """The features of a sound, and the attention of each word of a transcript to each part of it.
 
     Each of T parts lasts `seconds`. loudness (n_mels, T): decibels below the loudest, of mel bands
     around `hertz`, the lowest first. weights (n_words, T): the cross-attention, rows sum to 1; the
@@ -45,30 +47,30 @@ class Listening:
     weights: Array
 
 
-class Transcriber:
-    """A trained encoder-decoder with its words and its way to hear."""
+class Transcriber(Predictor):
+    """A trained encoder-decoder with its words and its feature settings."""
+
+    task: ClassVar[type[Task]] = SpeechTask
+    model: Transformer
 
     def __init__(self, model: Transformer, words: TaskTokenizer, features: SpeechFeatures) -> None:
-        self.model, self.words, self.features = model, words, features
-        self.model.eval()
+        super().__init__(model)
+        self.words, self.features = words, features
 
     @classmethod
-    def load(cls, run_dir: str | Path, weights: str = "best") -> Transcriber:
-        """That of a run; weights: "best" by validation loss, or "last".
-
-        Raises InputError where the directory is not a whole run of `tt train-speech`.
-        """
-        run = OpenedRun.open(run_dir, SpeechTask.name)
+    def from_run(cls, run: StoredRun) -> Transcriber:
+        """Make the model, without its weights, and what belongs to it, of what a run has kept."""
         model = Transformer(Seq2SeqConfig.from_dict(run.recipe.model))
-        model.load_tensors(run.weights(weights))
-        return cls(model, words_of(run.files), features_of(run.recipe))
+        return cls(model, read_words(run.files), read_features(run.recipe))
 
-    def hear(self, wave: Wave, name: str = "the sound") -> Vectors:
-        """The vectors (T, F) of a sound; InputError where it is too short, too long, or silent."""
-        return hear(wave, name, self.features, self.model.config.max_length)
+    def extract_features(self, wave: Wave, name: str = "the sound") -> Vectors:
+        """Compute the vectors (T, F) of a sound; InputError where it is too short, too long, or
+        silent.
+        """
+        return extract_features(wave, name, self.features, self.model.config.max_length)
 
     def transcribe(self, sounds: Sequence[Vectors]) -> list[DecodedText]:
-        """The likeliest word at every step, for each of some sounds that were heard."""
+        """Transcribe the features of sounds by greedy decoding."""
         source, lengths, limit = self._source(sounds)
         return [self._of(h) for h in greedy(self.model, source, limit, src_lengths=lengths)]
 
@@ -80,9 +82,9 @@ class Transcriber:
         n_best: int = 1,
         length_penalty: float = LENGTH_PENALTY,
     ) -> list[list[DecodedText]]:
-        """The `n_best` of a beam search for each sound, the best first."""
+        """Return the `n_best` transcripts of a beam search for each sound, the best first."""
         source, lengths, limit = self._source(sounds)
-        found = beam_search(
+        hypotheses = beam_search(
             self.model,
             source,
             limit,
@@ -91,7 +93,7 @@ class Transcriber:
             src_lengths=lengths,
             length_penalty=length_penalty,
         )
-        return [[self._of(h) for h in some] for some in found]
+        return [[self._of(h) for h in some] for some in hypotheses]
 
     def listening(
         self,
@@ -101,12 +103,12 @@ class Transcriber:
         layer: int | None = None,
         head: int | None = None,
     ) -> Listening:
-        """The sound and the cross-attention behind a transcript of it.
+        """Return the loudness of a sound and the cross-attention behind a transcript of it.
 
         See `cross_attention` for which layer and head.
         """
         mfcc = self.features.mfcc
-        source, lengths, _ = self._source([self.hear(wave)])
+        source, lengths, _ = self._source([self.extract_features(wave)])
         weights, _ = cross_attention(
             self.model, transcript, source, lengths, layer=layer, head=head
         )
@@ -124,7 +126,7 @@ class Transcriber:
         )
 
     def _source(self, sounds: Sequence[Vectors]) -> tuple[Array, Array, int]:
-        """Vectors (B, T, F) with their lengths (B,), and how many words to write at most."""
+        """Return vectors (B, T, F), their lengths (B,), and the most words to write."""
         sequences = Sequences(sounds, PAD)
         source = sequences.padded(np.arange(len(sounds)))
         return source, sequences.lengths, most_words(source.shape[1], self.model.config)

@@ -1,11 +1,10 @@
-"""Translating with a trained model: text in, texts and their attention out."""
+"""Translating with a trained model, and the attention behind a translation."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,16 +19,18 @@ from tinygrad_tf.models.beam_search import (
 from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
 from tinygrad_tf.models.targets import pad_sequences
 from tinygrad_tf.tasks.decoded_text import DecodedText, cross_attention
-from tinygrad_tf.tasks.task import OpenedRun
+from tinygrad_tf.tasks.predictor import Predictor
 from tinygrad_tf.tasks.task_tokenizer import PAD
 from tinygrad_tf.tasks.translation import Languages, TranslationTask
 from tinygrad_tf.text.tokenizers import Unknown
+from tinygrad_tf.train.stored_run import StoredRun
+from tinygrad_tf.train.task import Task
 from tinygrad_tf.types import Ids
 
 
 @dataclass(frozen=True)
 class CrossAttention:
-    """How much each target token, while it was written, looked at each source token.
+    """The attention of each target token, while it was written, to each source token.
 
     weights (n_tgt, n_src); rows sum to 1. The last row is END's where the text was finished.
     layer counts from 0, and so does head, which is None for the mean of all.
@@ -42,30 +43,26 @@ class CrossAttention:
     head: int | None
 
 
-class Translator:
+class Translator(Predictor):
     """A trained encoder-decoder with both its languages; unknown words may be skipped."""
+
+    task: ClassVar[type[Task]] = TranslationTask
+    model: Transformer
 
     def __init__(
         self, model: Transformer, languages: Languages, unknown: Unknown = "error"
     ) -> None:
-        self.model, self.languages, self.unknown = model, languages, unknown
-        self.model.eval()
+        super().__init__(model)
+        self.languages, self.unknown = languages, unknown
 
     @classmethod
-    def load(
-        cls, run_dir: str | Path, weights: str = "best", unknown: Unknown = "error"
-    ) -> Translator:
-        """That of a run; weights: "best" by validation loss, or "last".
-
-        Raises InputError where the directory is not a whole run of `tt train-translate`.
-        """
-        run = OpenedRun.open(run_dir, TranslationTask.name)
+    def from_run(cls, run: StoredRun, unknown: Unknown = "error") -> Translator:
+        """Make the model, without its weights, and its tokenizers, of what a run has kept."""
         model = Transformer(Seq2SeqConfig.from_dict(run.recipe.model))
-        model.load_tensors(run.weights(weights))
         return cls(model, Languages.from_files(run.files), unknown)
 
     def translate(self, texts: Sequence[str]) -> list[DecodedText]:
-        """The likeliest token at every step. Raises InputError for a text it cannot read."""
+        """Translate texts by greedy decoding. Raises InputError for a text it cannot read."""
         return [self._of(h) for h in greedy(self.model, self._sources(texts))]
 
     def beam(
@@ -76,15 +73,15 @@ class Translator:
         n_best: int = 1,
         length_penalty: float = LENGTH_PENALTY,
     ) -> list[list[DecodedText]]:
-        """The `n_best` of a beam search for each text, the best first."""
-        found = beam_search(
+        """Return the `n_best` translations of a beam search for each text, the best first."""
+        hypotheses = beam_search(
             self.model,
             self._sources(texts),
             beam=beam,
             n_best=n_best,
             length_penalty=length_penalty,
         )
-        return [[self._of(h) for h in some] for some in found]
+        return [[self._of(h) for h in some] for some in hypotheses]
 
     def sample(
         self,
@@ -95,8 +92,8 @@ class Translator:
         top_p: float | None = None,
         seed: int | None = None,
     ) -> list[DecodedText]:
-        """One drawn translation of each text; options as in `decoding.sample`."""
-        found = sample(
+        """Sample a translation of each text; options as in `decoding.sample`."""
+        hypotheses = sample(
             self.model,
             self._sources(texts),
             temperature=temperature,
@@ -104,7 +101,7 @@ class Translator:
             top_p=top_p,
             rng=np.random.default_rng(seed),
         )
-        return [self._of(h) for h in found]
+        return [self._of(h) for h in hypotheses]
 
     def attention(
         self,
@@ -114,7 +111,7 @@ class Translator:
         layer: int | None = None,
         head: int | None = None,
     ) -> CrossAttention:
-        """The cross-attention behind a translation, (n_tgt, n_src).
+        """Return the cross-attention behind a translation, (n_tgt, n_src).
 
         See `cross_attention` for which layer and head.
         """

@@ -5,15 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tinygrad_tf.train.batches import Batch
-    from tinygrad_tf.train.experiment import Experiment
+    from tinygrad_tf.train.config import TrainConfig
     from tinygrad_tf.train.optim import AdamW
-    from tinygrad_tf.train.options import TrainOptions
-    from tinygrad_tf.train.trainer import TrainConfig, Trainer
+    from tinygrad_tf.train.recipe import TrainOptions
+    from tinygrad_tf.train.run import Run
+    from tinygrad_tf.train.task import Task
+    from tinygrad_tf.train.trainer import Trainer
 
 __all__ = [
     "AdamW",
     "Batch",
-    "Experiment",
+    "Run",
+    "Task",
     "TrainConfig",
     "TrainOptions",
     "Trainer",
@@ -22,15 +25,16 @@ __all__ = [
 _HOMES = {
     "AdamW": "optim",
     "Batch": "batches",
-    "Experiment": "experiment",
-    "TrainConfig": "trainer",
-    "TrainOptions": "options",
+    "Run": "run",
+    "Task": "task",
+    "TrainConfig": "config",
+    "TrainOptions": "recipe",
     "Trainer": "trainer",
 }
 
 
 def __getattr__(name: str) -> Any:
-    # Modules of this package import one another; only what is asked for is loaded.
+    # Only what is needed is loaded.
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"tinygrad_tf.train.{_HOMES[name]}"), name)

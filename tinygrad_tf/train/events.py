@@ -1,4 +1,4 @@
-"""What training tells as it goes: plain records, for a display, a file or a notebook."""
+"""The records that training yields as it goes, for a display, a file or a notebook."""
 
 from __future__ import annotations
 
@@ -8,32 +8,37 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened; losses are in nats per token, times in seconds."""
+    """One thing that happened; losses are in nats per target, times in seconds."""
 
     event: ClassVar[str] = ""
 
     def as_json(self) -> dict[str, Any]:
-        """The record as a JSON object, its kind under "event"."""
+        """Return the record as a JSON object, its kind under "event"."""
         return {"event": self.event, **asdict(self)}
 
 
 @dataclass(frozen=True)
 class PlanEvent(Event):
-    """What is going to be trained, on what, and the lines to compare its loss with."""
+    """What is going to be trained, on what, and the losses to compare its loss with.
+
+    facts: what the task says of its data, such as the number of tokens or of examples; in JSON
+    they stand beside the other fields.
+    """
 
     event: ClassVar[str] = "plan"
     run: str
-    preset: str
     params: int
-    tokens_train: int
-    tokens_val: int
-    vocab_size: int
     epochs: float
-    flops: int
-    memory_bytes: int
     references: dict[str, float | None] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     config: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the record as a JSON object, the facts beside the other fields."""
+        record = super().as_json()
+        del record["facts"]
+        return record | self.facts
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class CheckpointEvent(Event):
 
 @dataclass(frozen=True)
 class WarningEvent(Event):
-    """Something to think about; training goes on."""
+    """A problem that does not stop the training."""
 
     event: ClassVar[str] = "warning"
     step: int
@@ -83,7 +88,10 @@ class WarningEvent(Event):
 
 @dataclass(frozen=True)
 class DoneEvent(Event):
-    """The end: reason is "steps", "time-limit", "early-stop" or "interrupted"."""
+    """The end: reason is "steps", "time-limit", "early-stop" or "interrupted".
+
+    unit: the unit of the losses.
+    """
 
     event: ClassVar[str] = "done"
     run: str
@@ -96,3 +104,13 @@ class DoneEvent(Event):
     best_val_loss: float
     best_step: int
     elapsed: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class ReportEvent(Event):
+    """Figures of the best weights on examples that were not trained on."""
+
+    event: ClassVar[str] = "report"
+    step: int
+    figures: dict[str, Any]

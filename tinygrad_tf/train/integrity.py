@@ -1,4 +1,4 @@
-"""Digests of what a run began with, so that nothing of it changes unseen."""
+"""Digests of the files that a run began with, so that no change of them goes unnoticed."""
 
 from __future__ import annotations
 
@@ -12,49 +12,52 @@ from tinygrad_tf.errors import InputError
 from tinygrad_tf.storage import atomic
 from tinygrad_tf.storage.run_directory import RunDirectory
 
-
-def digests(path: Path, data: Path) -> dict[str, str | None]:
-    """The digests of the files that a run is furnished with, by their names in it."""
-    files = [path / "tokenizer.json", *sorted(data.iterdir())]
-    return {file.relative_to(path).as_posix(): atomic.sha256_of(file) for file in files}
+TOKEN_INDEX = "data/tokens.json"
 
 
-def seal(config: Mapping[str, Any]) -> str:
-    """The digest that a config.json holds of all else in it, lest settings change unseen."""
-    unsealed = {n: v for n, v in config["tt"].items() if n != "sha256"}
-    canonical = json.dumps({**config, "tt": unsealed}, sort_keys=True)
+def config_sha256(config: Mapping[str, Any]) -> str:
+    """SHA-256 of config.json without its own digest field."""
+    block = {n: v for n, v in config["tt"].items() if n != "sha256"}
+    canonical = json.dumps({**config, "tt": block}, sort_keys=True)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def intact_block(
-    directory: RunDirectory, task: str = "gpt", *, data: bool = True
+    directory: RunDirectory, task: str, *, data: bool = True, token_files: bool = False
 ) -> dict[str, Any]:
-    """The "tt" block of config.json; InputError unless all the run began with is as it was.
+    """Read the "tt" block of config.json; InputError unless every file is as the run began.
 
-    task: what the run must have been for; its command is `tt train-<task>`. Without `data` what
-    only training needs is not looked at.
+    task: the name of the task that the run must be of. Without `data` the files that only
+    training needs are not checked. token_files: these are made again from the text where they
+    are missing.
     """
     path = directory.path
     config = directory.read_config()
     block = config.get("tt")
     if not isinstance(block, dict) or "experiment" not in block:
-        raise InputError(f"{path} was not trained by tt", "start a run of its own")
-    if block.get("sha256") != seal(config):
+        raise InputError(f"{path} is not a run of this program", "start a new run")
+    if block.get("sha256") != config_sha256(config):
         raise _altered(path / "config.json")
-    own = block.get("task", "gpt")
+    own = task_name(block)
     if own != task:
         raise InputError(
-            f"{path} is a run of tt train-{own}, not of tt train-{task}",
-            "give it to the commands of its own kind",
+            f"{path} is a run of the task {own}, not of the task {task}",
+            "use the commands of its own task",
         )
-    # Tokens, unlike examples, are made again where they are missing.
-    rebuilt = task == "gpt" and not (path / "data" / "tokens.json").exists()
-    unneeded = rebuilt or not data
+    missing = token_files and not (path / TOKEN_INDEX).exists()
     for name, digest in block["files_sha256"].items():
         is_data = name.startswith("data/")
-        if atomic.sha256_of(path / name) != digest and not (is_data and unneeded):
-            raise _altered(path / name, path / "data" if is_data and task == "gpt" else None)
+        if is_data and (missing or not data):
+            continue
+        if atomic.sha256_of(path / name) != digest:
+            raise _altered(path / name, path / "data" if is_data and token_files else None)
     return block
+
+
+def task_name(block: Mapping[str, Any]) -> str:
+    """The name of the task that a run's "tt" block is of; a language model's run names none."""
+    name: str = block.get("task", "gpt")
+    return name
 
 
 def _altered(file: Path, remade: Path | None = None) -> InputError:
@@ -62,5 +65,5 @@ def _altered(file: Path, remade: Path | None = None) -> InputError:
         f"{file} has been altered or damaged since the run began",
         f"remove {remade}, which is made again from the text"
         if remade
-        else "restore it from a copy, or start a new run with another --out",
+        else "restore it from a copy, or start a new run with another `out`",
     )

@@ -1,4 +1,4 @@
-"""A trainer's state on disk: everything needed to go on exactly where it stood."""
+"""A trainer's state on disk: all that is needed to go on exactly where it stopped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RunStore:
                 raise InputError(
                     f"the {what} of {self.directory.path} is not the one it was trained with "
                     f"(sha256 {now[:12]}, was {state[name][:12]})",
-                    f"restore the {what}, or start a new run with another --out",
+                    f"restore the {what}, or start a new run with another `out`",
                 )
 
     def save(self, trainer: Trainer, best: bool) -> str:
@@ -55,13 +55,22 @@ class RunStore:
         )
         return str(path)
 
+    def restore(self, trainer: Trainer) -> None:
+        """Put a trainer where the latest checkpoint was saved, and drop the metrics after it.
+
+        Raises InputError where the checkpoint was made from another text or tokenizer.
+        """
+        checkpoint = self.directory.load_checkpoint()
+        self.require_same_origin(checkpoint.state)
+        _restore(trainer, checkpoint)
+        self.directory.truncate_metrics(trainer.progress.step)
+
     def log(self, event: Event) -> None:
         """Append an event to metrics.jsonl."""
         self.directory.append_metrics(event.as_json())
 
 
-def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
-    """Put a trainer where a checkpoint was saved."""
+def _restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
     state = checkpoint.state
     trainer.model.load_tensors(checkpoint.model)
     trainer.optimizer.load_state_dict(checkpoint.optimizer, state["optimizer_steps"])

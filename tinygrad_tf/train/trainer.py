@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tinygrad_tf.engine.graph import no_grad
-from tinygrad_tf.errors import FailedError, InputError
+from tinygrad_tf.errors import FailedError
 from tinygrad_tf.nn.hooks import record
 from tinygrad_tf.train.batches import Batches, Examples
+from tinygrad_tf.train.config import TrainConfig
 from tinygrad_tf.train.events import (
     CheckpointEvent,
     DoneEvent,
@@ -27,7 +28,7 @@ from tinygrad_tf.train.events import (
 from tinygrad_tf.train.memory import keep_freed_memory
 from tinygrad_tf.train.optim import AdamW
 from tinygrad_tf.train.parallel import QUIETLY, Compute, Gradients, Learner, blas_threads
-from tinygrad_tf.train.schedule import SCHEDULES, scheduled_rate
+from tinygrad_tf.train.schedule import scheduled_rate
 
 BatchSource = Callable[[], Iterable[Examples]]
 
@@ -35,66 +36,36 @@ BatchSource = Callable[[], Iterable[Examples]]
 RISES_BEFORE_WARNING = 3
 
 
-@dataclass(frozen=True)
-class TrainConfig:
-    """How to train; raises InputError for numbers that mean nothing.
-
-    steps: optimizer steps; time_limit: seconds from the start or the resumption, or None. A step
-    takes grad_accum batches. schedule: "cosine" down to min_lr, or "noam", both with learning_rate
-    as their peak after the warm-up. grad_clip: the longest gradient norm, 0 for no clipping.
-    early_stop: end after so many evaluations in a row without a better validation loss.
-    """
-
-    steps: int = 2000
-    learning_rate: float = 1e-3
-    min_lr: float = 1e-4
-    warmup: int = 100
-    beta1: float = 0.9
-    beta2: float = 0.99
-    weight_decay: float = 0.1
-    grad_clip: float = 1.0
-    grad_accum: int = 1
-    eval_every: int = 250
-    checkpoint_every: int = 500
-    early_stop: int | None = None
-    time_limit: float | None = None
-    schedule: str = "cosine"
-
-    def __post_init__(self) -> None:
-        for name in ("steps", "grad_accum", "eval_every", "checkpoint_every"):
-            self._require(name, getattr(self, name) >= 1, "give a whole number of at least 1")
-        self._require("warmup", self.warmup >= 0, "give 0 or more steps")
-        self._require("schedule", self.schedule in SCHEDULES, f"choose {' or '.join(SCHEDULES)}")
-        for name in ("learning_rate", "min_lr", "weight_decay", "grad_clip"):
-            fine = 0.0 <= getattr(self, name) < math.inf
-            self._require(name, fine, "give a finite number of at least 0")
-        fine = self.min_lr <= self.learning_rate
-        self._require("min_lr", fine, f"give at most the peak rate, {self.learning_rate:g}")
-        for name in ("beta1", "beta2"):
-            self._require(name, 0.0 <= getattr(self, name) < 1.0, "give 0 up to, not including, 1")
-        stop = self.early_stop
-        self._require("early_stop", stop is None or stop >= 1, "give at least 1 evaluation")
-        limit = self.time_limit
-        self._require("time_limit", limit is None or 0 < limit < math.inf, "give seconds above 0")
-
-    def _require(self, name: str, fine: bool, remedy: str) -> None:
-        if not fine:
-            raise InputError(f"{name} is {getattr(self, name)}", remedy)
-
-
 class Store(Protocol):
-    """Where a trainer's state is kept: see `experiment.RunStore`."""
+    """A place for a trainer's state, such as `RunStore`."""
 
-    def save(self, trainer: Trainer, best: bool) -> str:
-        """Keep everything needed to go on; returns the place."""
+    def save(self, trainer: Trainer, best: bool) -> str | None:
+        """Keep everything needed to go on; returns the place on the disk, if there is one."""
 
     def log(self, event: Event) -> None:
         """Append to the run's metrics."""
 
 
+@dataclass(frozen=True)
+class TextMeasure:
+    """The mean characters and bytes per target of the validation text, and its lowest loss."""
+
+    chars_per_token: float | None = None
+    bytes_per_token: float | None = None
+    floor_bits_per_char: float | None = None
+
+    def bits_per_char(self, nats_per_token: float) -> float | None:
+        """Convert a loss to bits per character; None where characters were not counted."""
+        return _bits(nats_per_token, self.chars_per_token)
+
+    def bits_per_byte(self, nats_per_token: float) -> float | None:
+        """Convert a loss to bits per byte; None where bytes were not counted."""
+        return _bits(nats_per_token, self.bytes_per_token)
+
+
 @dataclass
 class Progress:
-    """What a resumed trainer must know of the past."""
+    """The state of a trainer that a resumed one goes on with."""
 
     step: int = 0
     tokens: int = 0
@@ -110,12 +81,12 @@ class Progress:
 
 
 class Trainer:
-    """Trains a model on batches, telling events: `for event in Trainer(...).run(): ...`.
+    """Trains a model on batches and yields events: `for event in Trainer(...).run(): ...`.
 
     validation and training_sample make the batches whose loss is reported at every evaluation,
-    each time the same ones. store keeps checkpoints, or None. compute is asked for the loss and
-    the gradients of a batch, and may split it among threads. Evaluating and saving never change
-    what is learned.
+    each time the same ones. store keeps checkpoints, or None. compute computes the loss and the
+    gradients of a batch, and may split it among threads. unit: the unit of the losses; measure
+    converts them to bits per character. Evaluating and saving never change what is learned.
     """
 
     def __init__(
@@ -129,6 +100,8 @@ class Trainer:
         store: Store | None = None,
         name: str = "",
         compute: Compute | None = None,
+        unit: str = "nats per token",
+        measure: TextMeasure | None = None,
     ) -> None:
         self.model, self.batches, self.store, self.name = model, batches, store, name
         self.config = config or TrainConfig()
@@ -136,10 +109,7 @@ class Trainer:
         self.training_sample = training_sample or validation
         self.compute = compute or Compute()
         self.progress = Progress()
-        # Of the validation split: what a token stands for, and the best possible.
-        self.chars_per_token: float | None = None
-        self.bytes_per_token: float | None = None
-        self.floor_bits_per_char: float | None = None
+        self.unit, self.measure = unit, measure or TextMeasure()
         c = self.config
         self.optimizer = AdamW(
             model.named_parameters(),
@@ -152,11 +122,13 @@ class Trainer:
         self.saved_at = -1
 
     def stop(self) -> None:
-        """Ask to finish the step, evaluate nothing more, save and end; safe from a signal."""
+        """Request an orderly end: finish the step, save, evaluate nothing more; safe in a signal
+        handler.
+        """
         self._stopping = True
 
     def run(self) -> Iterator[Event]:
-        """Train to the end, from wherever the trainer stands."""
+        """Train to the end, from the current step on."""
         keep_freed_memory()
         # Threads that share a batch need BLAS to stay within each of them.
         with blas_threads(1) if self.compute.threads > 1 else nullcontext():
@@ -173,7 +145,7 @@ class Trainer:
             yield from self._save(best=False)
         while not (reason := self._reason_to_end(begun)):
             yield self._step()
-            # Evaluated first: then what a checkpoint holds includes all that was told up to it.
+            # Evaluated first: then a checkpoint includes all events up to it.
             if self._is_due(c.eval_every):
                 yield from self._evaluate()
             if self._is_due(c.checkpoint_every):
@@ -181,18 +153,19 @@ class Trainer:
         if p.evaluated_at != p.step and reason != "interrupted":
             yield from self._evaluate()
         yield from self._save(best=False)
-        yield self._told(
+        yield self._logged(
             DoneEvent(
                 self.name,
                 p.step,
                 reason,
                 p.val_loss,
-                _bits(p.val_loss, self.chars_per_token),
-                _bits(p.val_loss, self.bytes_per_token),
-                self.floor_bits_per_char,
+                self.measure.bits_per_char(p.val_loss),
+                self.measure.bits_per_byte(p.val_loss),
+                self.measure.floor_bits_per_char,
                 p.best_val_loss,
                 p.best_step,
                 p.elapsed,
+                self.unit,
             )
         )
 
@@ -212,7 +185,7 @@ class Trainer:
             return "time-limit"
         return ""
 
-    def _told(self, event: Event) -> Event:
+    def _logged(self, event: Event) -> Event:
         if self.store is not None:
             self.store.log(event)
         return event
@@ -231,7 +204,7 @@ class Trainer:
         p.tokens += targets
         now = time.monotonic()
         p.elapsed = now - self._started
-        return self._told(
+        return self._logged(
             StepEvent(
                 p.step,
                 loss,
@@ -264,9 +237,10 @@ class Trainer:
 
     def _fail(self, culprit: str, what: str, step: int) -> NoReturn:
         lr = self.optimizer.lr
-        remedy = f"train with a lower --lr, such as {self.config.learning_rate / 3:.1g}"
+        rate = self.config.learning_rate / 3
+        remedy = f"train with a lower rate, such as `learning_rate={rate:.1g}`"
         if not self.config.grad_clip:
-            remedy += ", or --grad-clip 1"
+            remedy += ", or `grad_clip=1`"
         kept = f"the checkpoint of step {self.saved_at} is kept" if self.saved_at >= 0 else ""
         raise FailedError(
             f"the {what} is not finite at step {step} (learning rate {lr:.3g}): "
@@ -285,12 +259,12 @@ class Trainer:
         if improved:
             p.best_val_loss, p.best_step = val_loss, p.step
         p.elapsed = time.monotonic() - self._started
-        yield self._told(
+        yield self._logged(
             EvalEvent(p.step, train_loss, val_loss, p.best_val_loss, p.best_step, p.elapsed)
         )
         if p.rises >= RISES_BEFORE_WARNING and not p.warned:
             p.warned = True
-            yield self._told(WarningEvent(p.step, self._overfitting(train_loss, val_loss)))
+            yield self._logged(WarningEvent(p.step, self._overfitting(train_loss, val_loss)))
         if improved:
             yield from self._save(best=True)
 
@@ -310,14 +284,16 @@ class Trainer:
         return (
             f"over-fitting: the validation loss rose {p.rises} times in a row to {val_loss:.3f} "
             f"while the training loss fell to {train_loss:.3f}; {kept}"
-            f"more text, a smaller model or --dropout 0.2 would help"
+            f"more text, a smaller model or `dropout=0.2` would help"
         )
 
     def _save(self, best: bool) -> Iterator[Event]:
         if self.store is None or (self.saved_at == self.progress.step and not best):
             return
         self.saved_at = self.progress.step
-        yield CheckpointEvent(self.saved_at, self.store.save(self, best))
+        path = self.store.save(self, best)
+        if path is not None:
+            yield CheckpointEvent(self.saved_at, path)
 
 
 def _bits(nats_per_token: float, per_token: float | None) -> float | None:
@@ -328,7 +304,7 @@ def _bits(nats_per_token: float, per_token: float | None) -> float | None:
 
 
 def _culprit(gradients: Gradients) -> str:
-    """The parameters whose gradients are not finite, the last layer's first: it was first."""
+    """Name the parameter whose gradient is not finite; of several the last, computed first."""
     wrong = [name for name, g in gradients.items() if not np.isfinite(g).all()]
     return f"the gradient of {wrong[-1]}" if wrong else "the sum of the gradients' squares"
 

@@ -9,40 +9,45 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from tests.language_runs import create, resume
 from tinygrad_tf.errors import FailedError, InputError
 from tinygrad_tf.models import GPT
 from tinygrad_tf.storage.run_directory import RunDirectory
 from tinygrad_tf.train import events
-from tinygrad_tf.train.experiment import Experiment
-from tinygrad_tf.train.options import TrainOptions
 
 DOCUMENTED = {
-    "plan": "run preset params tokens_train tokens_val vocab_size epochs flops memory_bytes "
-    "references notes config",
+    "plan": "run params epochs references notes config",
     "step": "step loss lr grad_norm tokens tokens_per_second elapsed",
     "eval": "step train_loss val_loss best_val_loss best_step elapsed",
     "checkpoint": "step path",
     "warning": "step message",
     "done": "run steps reason val_loss val_bits_per_char val_bits_per_byte floor_bits_per_char "
     "best_val_loss "
-    "best_step elapsed",
+    "best_step elapsed unit",
+    "report": "step figures",
 }
+FACTS = "preset tokens_train tokens_val vocab_size flops memory_bytes"
 
 
 def run(options) -> list[dict]:
-    return [event.as_json() for event in Experiment.create(options).run()]
+    return [event.as_json() for event in create(options).run()]
 
 
 # --- the plan ---
 
 
-def test_the_plan_writes_nothing_where_the_run_will_be(tiny_options, tmp_path, monkeypatch):
+def test_a_run_that_never_begins_leaves_nothing(tiny_options, tmp_path, monkeypatch):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     options = tiny_options()
     before = sorted(tmp_path.iterdir())
-    experiment = Experiment.create(options)
+    experiment = create(options)
+    experiment.plan()
+    assert [p.name.startswith("data.tmp") for p in (tmp_path / "run").iterdir()] == [True]
+    del experiment
+    assert sorted(tmp_path.iterdir()) == before, "a run that never begins leaves nothing"
+    experiment = create(options, dry_run=True)
     experiment.plan()
     assert sorted(tmp_path.iterdir()) == before
     del experiment
@@ -51,30 +56,30 @@ def test_the_plan_writes_nothing_where_the_run_will_be(tiny_options, tmp_path, m
 
 def test_the_plan_counts(tiny_options):
     options = tiny_options(grad_accum=2)
-    text = options.texts[0].read_text(encoding="utf-8")
-    plan = Experiment.create(options).plan()
-    total, val = len(text), plan.tokens_val + 1
-    assert plan.tokens_train + 1 + val == total
+    text = options["texts"][0].read_text(encoding="utf-8")
+    plan = create(options).plan()
+    total, val = len(text), plan.facts["tokens_val"] + 1
+    assert plan.facts["tokens_train"] + 1 + val == total
     assert val == pytest.approx(0.1 * total, abs=1)
-    assert plan.vocab_size == len(set(text))
-    assert plan.epochs == pytest.approx(20 * 2 * 4 * 8 / plan.tokens_train)
+    assert plan.facts["vocab_size"] == len(set(text))
+    assert plan.epochs == pytest.approx(20 * 2 * 4 * 8 / plan.facts["tokens_train"])
     assert plan.config["block_size"] == 8 and plan.config["grad_accum"] == 2
-    assert GPT(Experiment.create(options).config).parameter_count() == plan.params
+    assert GPT(create(options).task.config).parameter_count() == plan.params
 
 
 def test_the_references_are_in_order(tiny_options):
-    plan = Experiment.create(tiny_options()).plan()
+    plan = create(tiny_options()).plan()
     known = plan.references
-    assert known["uniform"] == pytest.approx(math.log(plan.vocab_size))
+    assert known["uniform"] == pytest.approx(math.log(plan.facts["vocab_size"]))
     assert known["bigram"] < known["unigram"] < known["uniform"]
     assert known["floor"] is None, "nobody knows it for a text of one's own"
 
 
 def test_too_little_memory_is_told_before_training(tiny_options, monkeypatch):
-    monkeypatch.setattr("tinygrad_tf.train.experiment._free_memory", lambda: 1000)
-    with pytest.raises(InputError, match="--force"):
-        Experiment.create(tiny_options())
-    Experiment.create(tiny_options(force=True))
+    monkeypatch.setattr("tinygrad_tf.train.run._free_memory", lambda: 1000)
+    with pytest.raises(InputError, match="`force=True`"):
+        create(tiny_options())
+    create(tiny_options(force=True))
 
 
 # --- events ---
@@ -83,15 +88,17 @@ def test_too_little_memory_is_told_before_training(tiny_options, monkeypatch):
 def test_the_documented_keys_are_those_of_the_records():
     classes = [c for c in vars(events).values() if isinstance(c, type) and "event" in vars(c)]
     known = {c.event: {f.name for f in fields(c)} for c in classes if c.event}
+    known["plan"].remove("facts")
     assert known == {name: set(keys.split()) for name, keys in DOCUMENTED.items()}
 
 
 def test_every_event_is_json_with_the_documented_keys(tiny_options, tmp_path):
-    experiment = Experiment.create(tiny_options(dropout=0.1))
+    experiment = create(tiny_options(dropout=0.1))
     told = [experiment.plan().as_json(), *(event.as_json() for event in experiment.run())]
     for event in told:
         assert json.loads(json.dumps(event, allow_nan=False)) == event
-        assert event.keys() == {"event", *DOCUMENTED[event["event"]].split()}
+        facts = FACTS.split() if event["event"] == "plan" else []
+        assert event.keys() == {"event", *DOCUMENTED[event["event"]].split(), *facts}
     assert {e["event"] for e in told} == {"plan", "step", "eval", "checkpoint", "done"}
     assert [e["step"] for e in told if e["event"] == "step"] == list(range(1, 21))
     kept = [e for e in told if e["event"] != "checkpoint"]
@@ -112,9 +119,9 @@ def test_bits_per_char_count_characters_not_bytes(tiny_options, tmp_path):
     for tokenizer in ("byte", "char"):
         out = tmp_path / tokenizer
         done = run(tiny_options(texts=(text,), tokenizer=tokenizer, out=out))[-1]
-        experiment = Experiment.resume(out, steps=99)
-        val = experiment.tokens.val
-        predicted = experiment.tokenizer.decode(val.tokens[1:])
+        experiment = resume(out, steps=99)
+        val = experiment.task.tokens.val
+        predicted = experiment.task.tokenizer.decode(val.tokens[1:])
         characters = len(predicted.replace("�", ""))
         assert characters < val.targets or tokenizer == "char"
         bits = done["val_loss"] * val.targets / math.log(2)
@@ -139,8 +146,8 @@ def test_a_run_is_a_model_that_loads(tiny_options, tmp_path):
 def test_an_existing_run_is_replaced_only_by_force(tiny_options, tmp_path, outcome):
     run(tiny_options(seed=1))
     first = outcome(tmp_path / "run")
-    with pytest.raises(InputError, match=r"exists already.*--force.*--resume"):
-        Experiment.create(tiny_options(seed=2))
+    with pytest.raises(InputError, match=r"exists already.*`force=True`.*`resume="):
+        create(tiny_options(seed=2))
     assert outcome(tmp_path / "run") == first
     run(tiny_options(seed=2, force=True))
     assert outcome(tmp_path / "run") != first
@@ -173,18 +180,18 @@ def test_a_diverging_run_keeps_its_last_checkpoint(tiny_options, tmp_path):
 
 
 def test_warnings_that_come_while_it_runs_are_told(tiny_options):
-    experiment = Experiment.create(tiny_options(steps=3))
+    experiment = create(tiny_options(steps=3))
     told = []
     for event in experiment.run():
         if event.event == "step" and event.step == 1:
-            experiment._news.append("the disk is nearly full")
+            experiment._warnings.append("the disk is nearly full")
         told += [event.message] if event.event == "warning" else []
     assert told == ["the disk is nearly full"]
 
 
 def test_the_embedded_corpus_has_a_floor_below_every_reference(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    plan = Experiment.create(TrainOptions()).plan()
+    plan = create({}).plan()
     known = plan.references
     assert 0 < known["floor"] < known["bigram"] < known["unigram"] < known["uniform"]
 
@@ -193,11 +200,11 @@ def test_a_dry_run_tells_what_only_training_would_refuse(tmp_path, monkeypatch):
     """A taken directory and too little memory do not keep the plan from being shown."""
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "file").write_text("x", encoding="utf-8")
-    monkeypatch.setattr("tinygrad_tf.train.experiment._free_memory", lambda: 1)
-    options = TrainOptions(out=tmp_path / "taken", steps=1)
+    monkeypatch.setattr("tinygrad_tf.train.run._free_memory", lambda: 1)
+    options = {"out": tmp_path / "taken", "steps": 1}
     with pytest.raises(InputError):
-        Experiment.create(options)
-    plan = Experiment.create(options, dry_run=True).plan()
+        create(options)
+    plan = create(options, dry_run=True).plan()
     assert any("GiB" in note for note in plan.notes)
 
 
@@ -205,16 +212,16 @@ def test_a_model_too_large_leaves_the_run_that_it_would_replace(tmp_path, monkey
     text = tmp_path / "text.txt"
     text.write_text("abcdefgh\n" * 200, encoding="utf-8")
     small = {"n_layer": 1, "n_head": 1, "n_embd": 8, "block_size": 8, "steps": 2, "batch_size": 2}
-    options = TrainOptions(texts=(text,), out=tmp_path / "run", force=True, **small)
-    list(Experiment.create(options).run())
+    options = dict(texts=(text,), out=tmp_path / "run", force=True, **small)
+    list(create(options).run())
     before = (tmp_path / "run" / "model.safetensors").read_bytes()
 
     def too_large(*_):
         raise MemoryError("no room")
 
-    monkeypatch.setattr("tinygrad_tf.train.experiment.GPT", too_large)
+    monkeypatch.setattr("tinygrad_tf.tasks.language_model.GPT", too_large)
     with pytest.raises(MemoryError):
-        list(Experiment.create(options).run())
+        list(create(options).run())
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == before
 
 
@@ -222,8 +229,8 @@ def test_a_changed_text_is_named_even_where_its_tokens_are_gone(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("abcdefgh\n" * 200, encoding="utf-8")
     small = {"n_layer": 1, "n_head": 1, "n_embd": 8, "block_size": 8, "steps": 2, "batch_size": 2}
-    list(Experiment.create(TrainOptions(texts=(text,), out=tmp_path / "run", **small)).run())
+    list(create(dict(texts=(text,), out=tmp_path / "run", **small)).run())
     shutil.rmtree(tmp_path / "run" / "data")
     text.write_text("xyz\n" * 200, encoding="utf-8")
     with pytest.raises(InputError, match=r"the text of .* has changed"):
-        Experiment.resume(tmp_path / "run", steps=4)
+        resume(tmp_path / "run", steps=4)
