@@ -1,4 +1,4 @@
-"""What the commands of byte pair encoding share: naming a tokenizer and a pattern."""
+"""Options that the byte pair encoding commands share: a tokenizer's file and its pattern."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ PATTERNS = "gpt2|gpt4|gpt4-old|o200k|none|REGEX"
 
 
 def tokenizer_options(*, many: bool = False) -> list[click.Parameter]:
-    """-t, and what files that do not tell everything need besides."""
+    """--tokenizer, and options for files that lack their pattern or special tokens."""
     return [
         GroupedOption(
             ["--tokenizer", "-t", "tokenizers" if many else "tokenizer"],
@@ -32,7 +32,7 @@ def tokenizer_options(*, many: bool = False) -> list[click.Parameter]:
             "--pattern",
             group=TOKENIZER,
             metavar=PATTERNS,
-            help="How text is cut, for files that do not tell.",
+            help="How text is split into pieces, for files that do not record it.",
         ),
         option(
             "--special",
@@ -40,13 +40,13 @@ def tokenizer_options(*, many: bool = False) -> list[click.Parameter]:
             group=TOKENIZER,
             multiple=True,
             metavar="TEXT[=ID]",
-            help="A special token that the file does not tell; may be repeated.",
+            help="A special token that the file does not record; may be repeated.",
         ),
     ]
 
 
 def load(path: Path, pattern: str | None, special: tuple[str, ...]) -> "BPETokenizer":
-    """The tokenizer that the options name; raises InputError."""
+    """Load the tokenizer that the options name; raises InputError."""
     from tinygrad_tf.text.bpe.formats import load_bpe, with_specials
     from tinygrad_tf.text.bpe.tokenizer import BPETokenizer
 
@@ -57,12 +57,12 @@ def load(path: Path, pattern: str | None, special: tuple[str, ...]) -> "BPEToken
 
 
 def special_ids(special: tuple[str, ...]) -> dict[str, int | None]:
-    """TEXT or TEXT=ID, by text; an id is taken only if what follows the last = is a number."""
+    """Parse TEXT or TEXT=ID into ids by text; without a number after the last =, the id is None."""
     ids: dict[str, int | None] = {}
-    for given in special:
-        text, equals, number = given.rpartition("=")
+    for argument in special:
+        text, equals, number = argument.rpartition("=")
         if equals and text and number.isdecimal() and number.isascii():
             ids[text] = int(number)
         else:
-            ids[given] = None
+            ids[argument] = None
     return ids

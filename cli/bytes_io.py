@@ -12,9 +12,9 @@ CHUNK = 1 << 20
 
 
 def chunks_of(paths: Sequence[Path]) -> Iterator[bytes]:
-    """The bytes of files, of all files under directories (by name), and of stdin for `-`.
+    """Read the bytes of files, of all files under directories (by name), and of stdin for `-`.
 
-    Raises InputError for a path that is not there, or is neither.
+    Raises InputError for a path that does not exist or cannot be read.
     """
     for path in files_of(paths):
         if str(path) == "-":
@@ -28,23 +28,23 @@ def chunks_of(paths: Sequence[Path]) -> Iterator[bytes]:
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
-    """The files that paths mean, directories walked in the order of names."""
-    found: list[Path] = []
+    """List the files of `paths`: those under a directory in the order of their names."""
+    files: list[Path] = []
     for path in paths:
         if str(path) == "-":
             if sys.stdin is None or sys.stdin.isatty():
                 raise InputError("there is nothing on stdin", "pipe a text into it: tt ... < FILE")
-            found.append(path)
+            files.append(path)
         elif path.is_dir():
             inside = sorted(p for p in path.rglob("*") if p.is_file())
             if not inside:
                 raise InputError(f"{path} holds no files", "name a file")
-            found += inside
+            files += inside
         elif path.exists():
-            found.append(path)
+            files.append(path)
         else:
             raise InputError(f"{path} does not exist", "name a file, a directory, or - for stdin")
-    return found
+    return files
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
@@ -66,5 +66,5 @@ def write_bytes(data: bytes) -> None:
 
 
 def cores() -> int:
-    """How many processor cores this process may use."""
+    """Return the number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Where words go: answers to stdout, messages to stderr, and never a byte that does harm."""
+"""Output of commands: answers to stdout, messages to stderr, control characters escaped."""
 
 import io
 import json
@@ -23,7 +23,7 @@ _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""`text` with what could steer a terminal shown as escapes such as `\x1b`.
+    r"""Return `text` with characters that control a terminal as escapes such as `\x1b`.
 
     Characters in `keep` (say, the newline) are left alone.
     """
@@ -36,24 +36,24 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` with every run of white space made one space."""
+    """Return `text` with every run of white space replaced by one space."""
     return " ".join(text.split())
 
 
 def streams() -> Iterator[TextIO]:
-    """The standard streams that this process has (a closed one is None in Python)."""
+    """Yield the standard output streams that are open (a closed one is None in Python)."""
     yield from (stream for stream in (sys.stdout, sys.stderr) if stream is not None)
 
 
 def prepare_streams() -> None:
-    """Make both streams show what their encoding lacks as escapes, and leave newlines alone."""
+    """Make both streams escape characters that their encoding lacks, and keep newlines."""
     for stream in streams():
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace", newline="\n")
 
 
 def silence(stream: TextIO | None) -> None:
-    """Send the rest of `stream` nowhere, so that closing it at exit cannot fail."""
+    """Discard the rest of `stream`, so that closing it at exit cannot fail."""
     try:
         if stream is not None:
             nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -64,19 +64,19 @@ def silence(stream: TextIO | None) -> None:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person is looking at `stream`."""
+    """Return true if `stream` is a terminal."""
     return stream is not None and stream.isatty()
 
 
 def has_colour(stream: TextIO | None) -> bool:
-    """Whether `stream` may be coloured: a terminal, not dumb, and NO_COLOR unset."""
+    """Return true if `stream` may be coloured: a terminal, not dumb, and NO_COLOR unset."""
     old_windows = os.name == "nt" and "WT_SESSION" not in os.environ
     dumb = os.environ.get("TERM") == "dumb" or old_windows
     return is_terminal(stream) and not dumb and not os.environ.get("NO_COLOR")
 
 
 def has_glyphs(stream: TextIO | None) -> bool:
-    """Whether the encoding of `stream` can carry the characters that pictures are made of."""
+    """Return true if the encoding of `stream` has the characters that pictures are made of."""
     try:
         GLYPHS.encode(getattr(stream, "encoding", None) or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -85,7 +85,7 @@ def has_glyphs(stream: TextIO | None) -> bool:
 
 
 def write(text: str, stream: TextIO | None) -> None:
-    """Write `text` as it is, at once; nothing happens where the stream is closed."""
+    """Write `text` unchanged and flush; do nothing if the stream is closed."""
     if stream is not None:
         stream.write(text)
         stream.flush()
@@ -97,20 +97,20 @@ def say(message: str) -> None:
 
 
 def answer(text: str) -> None:
-    """Print lines of our own making on stdout."""
+    """Print text that the command itself composed on stdout."""
     write(text + "\n", sys.stdout)
 
 
 def print_error(message: str) -> None:
-    """Print one line `tt: error: ...` on stderr, its head red where colour is wanted."""
+    """Print one line `tt: error: ...` on stderr, its head red where colour is allowed."""
     head = click.style("tt: error:", fg="red") if has_colour(sys.stderr) else "tt: error:"
     write(f"{head} {printable(message)}\n", sys.stderr)
 
 
 def write_text(text: str) -> None:
-    r"""Write text that a model or a corpus made to stdout at once, with nothing added.
+    r"""Write text of a model or a corpus to stdout and flush, with nothing added.
 
-    A pipe gets it as it is; a terminal gets control characters other than `\n` and `\t` as escapes.
+    A terminal gets control characters other than `\n` and `\t` as escapes; a pipe gets all as is.
     """
     write(printable(text, keep="\n\t") if is_terminal(sys.stdout) else text, sys.stdout)
 
@@ -131,16 +131,16 @@ def _finite(value: Any) -> Any:
 
 
 def rich_console(stream: TextIO) -> "Console":
-    """A rich console on `stream` that leaves text as it is: no markup, no emoji, no wrapping."""
+    """Return a rich console on `stream` that keeps text unchanged: no markup, emoji or wrapping."""
     from rich.console import Console
 
-    # rich takes every dumb terminal to be 80 columns wide, unless it is told both sizes.
+    # rich takes every dumb terminal to be 80 columns wide, unless both sizes are set.
     columns = os.environ.get("COLUMNS", "")
-    told = columns.isdecimal() and int(columns) > 0
+    is_set = columns.isdecimal() and int(columns) > 0
     return Console(
         file=stream,
-        width=int(columns) if told else None,
-        height=25 if told else None,
+        width=int(columns) if is_set else None,
+        height=25 if is_set else None,
         markup=False,
         highlight=False,
         emoji=False,
@@ -149,7 +149,7 @@ def rich_console(stream: TextIO) -> "Console":
 
 
 def print_picture(picture: "RenderableType") -> None:
-    """Print a picture on stdout, as wide as it is where nobody is looking."""
+    """Print a picture on stdout; at its full width where stdout is not a terminal."""
     console = rich_console(sys.stdout)
     if not console.is_terminal:
         console.width = 10_000

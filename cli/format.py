@@ -1,20 +1,20 @@
-"""Numbers, times and sizes as people read them."""
+"""Format numbers, times and sizes for people."""
 
 import math
 
 
 def count(number: float) -> str:
-    """A whole number with thousands apart: 804,096."""
+    """Format a whole number with thousands separators: 804,096."""
     return f"{number:,.0f}"
 
 
 def counted(number: float, noun: str) -> str:
-    """A whole number of things: 1 step, 2 steps."""
+    """Format a number of things: 1 step, 2 steps."""
     return f"{count(number)} {noun}{'s' * (number != 1)}"
 
 
 def short(number: float) -> str:
-    """A number in three digits and a prefix: 12.3 k, 7.94 T."""
+    """Format a number in three digits and a prefix: 12.3 k, 7.94 T."""
     if not math.isfinite(number) or abs(number) < 1000:
         return f"{number:.3g}"
     power = min(6, int(math.log10(abs(number) * 1.0005) // 3))
@@ -24,7 +24,7 @@ def short(number: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """A time as 0:07, 12:30 or 1:02:03."""
+    """Format seconds as 0:07, 12:30 or 1:02:03."""
     if not math.isfinite(seconds):
         return "?"
     minutes, rest = divmod(max(0, round(seconds)), 60)
@@ -33,5 +33,5 @@ def clock(seconds: float) -> str:
 
 
 def loss(nats: float | None) -> str:
-    """A loss with three decimals; `-` while there is none."""
+    """Format a loss with three decimals; `-` while there is none."""
     return "-" if nats is None or math.isinf(nats) else f"{nats:.3f}"

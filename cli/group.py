@@ -9,37 +9,37 @@ import click
 
 SECTIONS = {
     "Learn": {
-        "grad": "Show an expression as a graph, every gradient checked",
-        "coreference": 'What "it" is: attention that was learned, and designed',
+        "grad": "Show an expression as a graph with checked gradients",
+        "coreference": 'See what "it" refers to: learned and designed attention',
         "corpus": "Print the built-in corpus, whose true entropy is known",
-        "compare-markov": "See why attention: Markov chains, n-grams, skips and a GPT compared",
+        "compare-markov": "Compare Markov chains, n-grams, skips and a GPT: why attention",
     },
     "Train": {
         "train-gpt": "Train a GPT on your text, or on the built-in corpus",
         "train-translate": "Train an encoder-decoder to translate",
         "train-classifier": "Train an encoder to label texts, or to rate them",
         "train-fill": "Train an encoder to fill in hidden words",
-        "train-speech": "Train an encoder-decoder to write down what is said",
-        "train-instructions": "Train a GPT to follow instructions, and combine them",
-        "tune-prompt": "Learn a prompt of vectors for a frozen GPT",
-        "bpe-train": "Learn a tokenizer from your text, and watch the merges",
+        "train-speech": "Train an encoder-decoder to transcribe speech",
+        "train-instructions": "Train a GPT to follow instructions and to combine them",
+        "tune-prompt": "Train a soft prompt (vectors) for a frozen GPT",
+        "bpe-train": "Train a tokenizer on your text, and watch the merges",
     },
     "Use": {
-        "generate": "Let a trained model write text",
-        "translate": "Translate, and see which words it looks at",
+        "generate": "Generate text with a trained model",
+        "translate": "Translate sentences, and see the attention",
         "classify": "Label texts, with probabilities",
         "fill": "Fill in the hidden words of a text",
-        "transcribe": "Write down what is said in WAVs",
-        "say": "Say something with the built-in voice, as a WAV",
-        "ask": "Have an instruction carried out",
-        "bpe-encode": "Text to token ids, through pipes",
-        "bpe-decode": "Token ids to the very bytes they came from",
-        "bpe-convert": "Take a tokenizer to another format, or bring one from it",
+        "transcribe": "Transcribe WAV files",
+        "say": "Synthesise speech with the built-in voice, as a WAV",
+        "ask": "Give a trained model an instruction",
+        "bpe-encode": "Encode text as token ids",
+        "bpe-decode": "Decode token ids to the original bytes",
+        "bpe-convert": "Convert a tokenizer between formats",
         "completion": "Print the completion script for your shell",
     },
     "Inspect": {
-        "gradcheck": "Prove every gradient of the engine, or check one of yours",
-        "inspect": "Show what a run holds: settings, parameters, losses",
+        "gradcheck": "Check every gradient of the engine, or of your function",
+        "inspect": "Show the settings, parameters and losses of a run",
         "bpe-view": "Show a text in the colours of its tokens",
         "bpe-stats": "Compare tokenizers on a text",
     },
@@ -50,7 +50,7 @@ class LazyGroup(click.Group):
     """A group that lists its commands without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Every command name, in the order of the help."""
+        """Return every command name, in the order of the help."""
         return [name for commands in SECTIONS.values() for name in commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -64,7 +64,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or say which one may have been meant."""
+        """Find the command, or raise UsageError with the nearest names."""
         name, names = args[0], self.list_commands(ctx)
         if name in names or name.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
@@ -76,7 +76,7 @@ class LazyGroup(click.Group):
         raise fault
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands, then the options: most come for the commands."""
+        """Write the commands, then the options."""
         self.format_commands(ctx, formatter)
         click.Command.format_options(self, ctx, formatter)
 
@@ -88,9 +88,9 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(name.ljust(width), line) for name, line in commands.items()])
 
 
-def _print_version(ctx: click.Context, parameter: click.Parameter, asked: bool) -> None:
-    """Print the versions that a report of a fault needs, without importing NumPy."""
-    if not asked or ctx.resilient_parsing:
+def _print_version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    """Print the versions of tt, Python and NumPy, without importing NumPy."""
+    if not wanted or ctx.resilient_parsing:
         return
     from importlib import metadata
 
@@ -105,9 +105,9 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, asked: bool) 
     cls=LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog='Begin with "tt train-gpt"; "tt COMMAND --help" tells more about each.',
+    epilog='Begin with "tt train-gpt"; "tt COMMAND --help" describes each command.',
 )
-@click.option("--debug", is_flag=True, help="Show the traceback of a fault.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.option(
     "--version",
     is_flag=True,

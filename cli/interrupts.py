@@ -1,4 +1,4 @@
-"""Ctrl-C while training: the first one ends the run in order, the second one at once."""
+"""Ctrl-C while training: the first one ends the run after its step, the second one at once."""
 
 import signal
 import threading
@@ -8,8 +8,8 @@ from types import FrameType
 
 
 @contextmanager
-def graceful_interrupt(stop: Callable[[], None], tell: Callable[[], None]) -> Iterator[None]:
-    """Call `stop` and `tell` at the first SIGINT; raise KeyboardInterrupt at the second.
+def graceful_interrupt(stop: Callable[[], None], notify: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` and `notify` at the first SIGINT; raise KeyboardInterrupt at the second.
 
     Signals that are ignored (a background job) stay ignored; outside the main thread, where
     signals cannot be handled, nothing changes.
@@ -23,7 +23,7 @@ def graceful_interrupt(stop: Callable[[], None], tell: Callable[[], None]) -> It
         signal.signal(signal.SIGINT, signal.default_int_handler)
         stop()
         with suppress(RuntimeError):  # the signal came in the middle of a write to stderr
-            tell()
+            notify()
 
     signal.signal(signal.SIGINT, first)
     try:

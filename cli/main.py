@@ -1,4 +1,4 @@
-"""The way into `tt`: run a command, and tell every fault in one line with the right exit code."""
+"""Entry point of `tt`: run a command, report an error in one line, return the exit code."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from cli.group import tt
 from tinygrad_tf.errors import TinygradError
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
-CLOSED_PIPE = 141  # what a program killed by SIGPIPE leaves: 128 + 13
+CLOSED_PIPE = 141  # the exit code of a program that SIGPIPE ended: 128 + 13
 
 
 def main() -> None:
@@ -30,7 +30,7 @@ def run(arguments: Sequence[str]) -> int:
             sys.stdout.flush()
         return result if isinstance(result, int) else DONE
     except SystemExit as leaving:
-        # click leaves so after completing a line (0), and where the reader of a pipe has gone (1).
+        # click raises it after completing a line (0), and when the reader of a pipe is gone (1).
         return CLOSED_PIPE if leaving.code else DONE
     except BrokenPipeError:
         silence(sys.stdout)
@@ -40,11 +40,11 @@ def run(arguments: Sequence[str]) -> int:
             import traceback
 
             traceback.print_exc()
-        return _tell(error)
+        return _report(error)
 
 
-def _tell(error: BaseException) -> int:
-    """Print the one line that `error` deserves and return its exit code."""
+def _report(error: BaseException) -> int:
+    """Print `error` in one line and return its exit code."""
     match error:
         case KeyboardInterrupt() | click.Abort():
             print_error("interrupted")
@@ -77,7 +77,7 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 
 
 def _usage_line(error: click.UsageError) -> str:
-    """What is wrong with the command line, and what to type instead."""
+    """Return the line for a faulty command line: the error, and what to type instead."""
     command = error.ctx.command_path if error.ctx else "tt"
     near = getattr(error, "possibilities", None)
     if near:
@@ -86,12 +86,12 @@ def _usage_line(error: click.UsageError) -> str:
 
 
 def _system_line(error: OSError) -> str:
-    """What the system refused, and on which file."""
+    """Return the line for an error of the operating system: the file and the reason."""
     reason = error.strerror or str(error) or type(error).__name__
     return f"{os.fspath(error.filename)!s}: {reason}" if error.filename else reason
 
 
 def _sentence(message: str) -> str:
-    """`message` as one line that begins small and has no full stop."""
+    """Return `message` as one line that begins in lower case and has no full stop."""
     line = one_line(message).removesuffix(".")
     return line[:1].lower() + line[1:] if line[1:2].islower() else line

@@ -1,4 +1,4 @@
-"""Options of `tt`: grouped in the help, examples first, and numbers that are really numbers."""
+"""Option types of `tt`: grouped in the help, examples first, numbers always finite."""
 
 import math
 import re
@@ -13,7 +13,7 @@ from tinygrad_tf.errors import TinygradError
 
 
 class GroupedOption(click.Option):
-    """An option that knows under which heading of the help it stands."""
+    """An option with the heading under which the help lists it."""
 
     def __init__(self, *args: Any, group: str = "Options", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -58,7 +58,7 @@ class GroupedCommand(click.Command):
 
 
 def option(*names: str, group: str = "Options", **settings: Any) -> GroupedOption:
-    """Declare an option: what `click.option` takes, and a heading for the help."""
+    """Declare an option: the arguments of `click.option`, and its heading in the help."""
     return GroupedOption(names, group=group, **settings)
 
 
@@ -76,7 +76,7 @@ class Number(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """The number that `value` spells."""
+        """Parse a finite number."""
         number = click.FLOAT.convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number", param, ctx)
@@ -92,7 +92,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """The seconds that `value` spells, more than none."""
+        """Parse a time into seconds, more than 0."""
         if isinstance(value, float):
             return value
         match = self._PATTERN.fullmatch(str(value).strip())
@@ -107,7 +107,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
 
 
 class RunPath(click.Path):
-    """The directory of a run; completion offers the runs that are here."""
+    """The directory of a run; completion lists the runs in this directory."""
 
     name = "run"
 
@@ -117,13 +117,11 @@ class RunPath(click.Path):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Runs in this directory and in `runs`, then any directory."""
-        found = [
+        """Complete with the runs in this directory and in `runs`, else with any directory."""
+        runs = [
             path.parent for where in ("*", "runs/*") for path in Path().glob(f"{where}/config.json")
         ]
-        names = [
-            path.as_posix() for path in sorted(found) if path.as_posix().startswith(incomplete)
-        ]
+        names = [path.as_posix() for path in sorted(runs) if path.as_posix().startswith(incomplete)]
         return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="dir")]
 
 

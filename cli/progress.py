@@ -1,4 +1,4 @@
-"""How far a training run is: what its events have said so far, in words."""
+"""Progress of a training run: its state, collected from its events, and lines that describe it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,27 +8,27 @@ from cli.option_names import in_options
 from cli.task_lines import task_plan_lines
 
 Event = Mapping[str, Any]
-POINTS = 2048  # so many losses are kept for the curve
+POINTS = 2048  # the losses that are kept for the curve
 
 
-class Progress:
-    """The state of a run, told by its events as they are written to JSON Lines."""
+class TrainingProgress:
+    """The state of a run, collected from its events (as they are written to JSON Lines)."""
 
     def __init__(self) -> None:
         self.plan: Event = {}
         self.last_step: Event = {}
         self.last_eval: Event = {}
-        self.elapsed = 0.0  # seconds of all sittings: a resumed run counts on
-        self._begun: tuple[int, float] | None = None  # step and elapsed where this sitting began
+        self.elapsed = 0.0  # seconds of all sessions: a resumed run adds to them
+        self._begun: tuple[int, float] | None = None  # step and elapsed at the start of the session
         self.train: list[tuple[float, float]] = []
         self.validation: list[tuple[float, float]] = []
 
     def absorb(self, event: Event) -> None:
-        """Take in one event."""
+        """Record one event."""
         self.elapsed = event.get("elapsed", self.elapsed)
         if self._begun is None and "elapsed" in event:
             step = event.get("step", 0)
-            # What a resumed run did before its first event is not told; a new one began at nothing.
+            # A resumed run starts from its first event, a new run from step 0.
             self._begun = (step, self.elapsed) if step > 1 else (0, 0.0)
         match event["event"]:
             case "plan":
@@ -49,21 +49,21 @@ class Progress:
 
     @property
     def steps(self) -> int | None:
-        """How many steps are planned."""
+        """The number of planned steps; None where only a time limit is set."""
         steps: int | None = self.plan.get("config", {}).get("steps")
         return steps
 
     @property
     def share(self) -> float:
-        """How much of the run is done, by steps or by the time limit, 0 to 1."""
+        """The share of the run that is done, by steps or by the time limit, 0 to 1."""
         by_steps = self.step / self.steps if self.steps else 0.0
-        by_time = self._sitting[1] / self._limit if self._limit else 0.0
+        by_time = self._session[1] / self._limit if self._limit else 0.0
         return min(1.0, max(by_steps, by_time))
 
     @property
     def remaining(self) -> float:
-        """Seconds to go at the pace of this sitting; infinite before there is a pace."""
-        done, seconds = self._sitting
+        """The seconds that remain at the speed of this session; infinite before the first step."""
+        done, seconds = self._session
         by_steps = by_time = float("inf")
         if self.steps and done:
             by_steps = seconds / done * max(0, self.steps - self.step)
@@ -73,20 +73,20 @@ class Progress:
 
     @property
     def _limit(self) -> float | None:
-        """The seconds that this sitting may last."""
+        """The time limit of this session in seconds."""
         limit: float | None = self.plan.get("config", {}).get("time_limit")
         return limit
 
     @property
-    def _sitting(self) -> tuple[int, float]:
-        """Steps and seconds of this sitting."""
+    def _session(self) -> tuple[int, float]:
+        """The steps and seconds of this session."""
         step, elapsed = self._begun or (self.step, self.elapsed)
         return self.step - step, self.elapsed - elapsed
 
     def status(self, width: int | None = None) -> str:
-        """Step, per cent, losses, speed, time gone and to go.
+        """Describe the state in one line: step, per cent, losses, speed, elapsed time, time left.
 
-        Where that is more than `width` columns, the speed is left out, then the time gone.
+        If that is longer than `width` columns, the speed is left out, then the elapsed time.
         """
         event, total = self.last_step, f"/{count(self.steps)}" if self.steps else ""
         parts = [f"step {count(self.step)}{total} {self.share:4.0%}"]
@@ -103,7 +103,7 @@ class Progress:
 
 
 def plan_lines(plan: Event) -> list[str]:
-    """What is about to be done and what it will cost."""
+    """Describe the plan of a run and its cost, one line a fact."""
     if "task" in plan:
         return task_plan_lines(plan)
     preset = f"preset {plan['preset']}, " if plan.get("preset") else ""
@@ -125,13 +125,13 @@ def plan_lines(plan: Event) -> list[str]:
 
 
 def references(plan: Event) -> dict[str, float]:
-    """The reference losses that are known, by name."""
-    known = plan.get("references", {})
-    return {name: value for name, value in known.items() if value is not None}
+    """Return the known reference losses by name."""
+    losses = plan.get("references", {})
+    return {name: value for name, value in losses.items() if value is not None}
 
 
 def eval_line(event: Event) -> str:
-    """One evaluation in one line."""
+    """Describe one evaluation in one line."""
     best = "best" if event["best_step"] == event["step"] else f"best {loss(event['best_val_loss'])}"
     return (
         f"step {count(event['step'])}: training {loss(event['train_loss'])}, "
@@ -140,7 +140,7 @@ def eval_line(event: Event) -> str:
 
 
 def done_line(event: Event) -> str:
-    """The result of a run in one line."""
+    """Describe the result of a run in one line."""
     why = "" if event["reason"] == "steps" else f" ({event['reason'].replace('-', ' ')})"
     line = f"{counted(event['steps'], 'step')} in {clock(event['elapsed'])}{why}"
     if event.get("val_loss") is not None:

@@ -1,4 +1,4 @@
-"""What a run directory holds, gathered for people and for JSON."""
+"""Summary of a run directory for `tt inspect`: settings, parameters and losses."""
 
 import math
 import re
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cli.progress import Progress
+from cli.progress import TrainingProgress
 from tinygrad_tf.errors import InputError
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """One tensor of the model: the layer that owns it, its name, shape and number of values."""
+class TensorSummary:
+    """A tensor of the model: its layer, name and shape."""
 
     layer: str
     name: str
@@ -21,7 +21,7 @@ class Parameter:
 
     @property
     def count(self) -> int:
-        """The number of its values."""
+        """The number of values."""
         return math.prod(self.shape)
 
 
@@ -32,12 +32,12 @@ class RunSummary:
     run: Path
     config: dict[str, Any]
     model: dict[str, Any]
-    parameters: list[Parameter]
-    progress: Progress
+    parameters: list[TensorSummary]
+    progress: TrainingProgress
 
     @classmethod
     def read(cls, run: Path) -> "RunSummary":
-        """Read a run directory, its newest weights included, so that their faults are found.
+        """Read a run directory, with its newest weights, so that malformed ones are reported.
 
         Raises InputError: it is not a run, or a file of it is missing or malformed.
         """
@@ -45,7 +45,7 @@ class RunSummary:
         from tinygrad_tf.storage.run_directory import RunDirectory
 
         directory = RunDirectory.open(run)
-        progress = Progress()
+        progress = TrainingProgress()
         try:
             for event in directory.read_metrics():
                 progress.absorb(event)
@@ -62,12 +62,12 @@ class RunSummary:
             gpt = GPT.load(run)
             model = gpt.config.as_dict()
             shapes = {name: p.shape for name, p in gpt.named_parameters().items()}
-        parameters = [Parameter(*layer_and_name(name), shape) for name, shape in shapes.items()]
+        parameters = [TensorSummary(*layer_and_name(name), shape) for name, shape in shapes.items()]
         return cls(run, config, model, parameters, progress)
 
     @property
     def is_gpt(self) -> bool:
-        """Whether the run is of a GPT, and not of a task on examples."""
+        """True for a run of a GPT, false for a task on examples."""
         return "task" not in self.config.get("tt", {})
 
     @property
@@ -76,15 +76,15 @@ class RunSummary:
         return sum(parameter.count for parameter in self.parameters)
 
     def settings(self) -> Iterator[tuple[str, object]]:
-        """Name and value of every setting: the sizes of the model, then how it was trained."""
+        """Yield name and value of every setting: of the model, then of its training."""
         block = self.config.get("tt", {})
         yield from _leaves(self.model)
-        # The model part of the experiment is what was asked; the model itself is what came of it.
+        # The experiment's model part holds the options; `model` holds the final sizes.
         yield from _leaves({k: v for k, v in block.get("experiment", {}).items() if k != "model"})
         yield from ((name, block[name]) for name in ("version", "huggingface") if name in block)
 
     def facts(self) -> Iterator[tuple[str, object]]:
-        """How far the run is: steps, tokens, losses in nats per token."""
+        """Yield the state of the run: steps, tokens, losses in nats per token."""
         step, evaluation = self.progress.last_step, self.progress.last_eval
         yield "parameters", self.total
         yield "steps", self.progress.step
@@ -97,7 +97,7 @@ class RunSummary:
             yield "best step", evaluation["best_step"]
 
     def as_json(self) -> dict[str, Any]:
-        """Everything as one object."""
+        """Return the whole summary as one JSON object."""
         return {
             "run": str(self.run),
             **{name.replace(" ", "_"): value for name, value in self.facts()},
@@ -120,7 +120,7 @@ def layer_and_name(key: str) -> tuple[str, str]:
 
 
 def _leaves(tree: dict[str, Any]) -> Iterator[tuple[str, object]]:
-    """The values of nested objects by name; those that are None are left out."""
+    """Yield the values of nested objects by name, without those that are None."""
     for name, value in tree.items():
         if isinstance(value, dict):
             yield from _leaves(value)

@@ -1,4 +1,4 @@
-"""Sentences as arguments, or one a line on stdin; and what commands that read them share."""
+"""Sentences from arguments or from lines of stdin, and the options of commands that read them."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -26,16 +26,16 @@ UNKNOWN = option(
 
 
 def sentences_of(texts: tuple[str, ...], together: int) -> Iterator[list[str]]:
-    """The arguments, or the lines of stdin as they come, `together` at a time.
+    """Yield the arguments, or the lines of stdin as they arrive, `together` at a time.
 
-    A terminal is read line by line, so that each is answered at once. Raises InputError where
-    there is nothing, for an empty line, and for a byte that is not UTF-8.
+    A terminal is read line by line, so that each is answered at once. Raises InputError if
+    there is no text, for an empty line, and for a byte that is not UTF-8.
     """
-    found = iter(texts) if texts else _lines()
+    lines = iter(texts) if texts else _lines()
     if not texts and sys.stdin is not None and sys.stdin.isatty():
         together = 1
     first = True
-    while some := list(islice(found, together)):
+    while some := list(islice(lines, together)):
         first = False
         yield some
     if first:

@@ -1,4 +1,4 @@
-"""What is said of a training on examples: its plan, and the figures at its end."""
+"""Lines about a training on examples: its plan and the figures at its end."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,9 +8,9 @@ from cli.option_names import in_options
 
 
 def task_plan_lines(plan: Mapping[str, Any]) -> list[str]:
-    """What is about to be learned, and from what."""
+    """Describe the plan of a training on examples, one line a fact."""
     steps, epochs = plan["config"]["steps"], f"{plan['epochs']:.3g}"
-    known = {name: x for name, x in plan["references"].items() if x is not None}
+    references = {name: x for name, x in plan["references"].items() if x is not None}
     lines = [
         f"model: {counted(plan['params'], 'parameter')}",
         f"examples: {count(plan['examples_train'])} to train on "
@@ -18,12 +18,12 @@ def task_plan_lines(plan: Mapping[str, Any]) -> list[str]:
         f"{counted(steps, 'step')} {'is' if steps == 1 else 'are'} {epochs} "
         f"epoch{'s' * (epochs != '1')}",
     ]
-    if known:
-        told = ", ".join(f"{name} {value:.3f}" for name, value in known.items())
-        lines.append(f"to compare with, in {plan['unit']}: {told}")
+    if references:
+        listed = ", ".join(f"{name} {value:.3f}" for name, value in references.items())
+        lines.append(f"to compare with, in {plan['unit']}: {listed}")
     return [*lines, *(f"note: {in_options(note)}" for note in plan["notes"]), f"run: {plan['run']}"]
 
 
 def percent(share: float) -> str:
-    """A share as per cent: 98.7 %."""
+    """Format a share as per cent: 98.7 %."""
     return f"{100 * share:.1f} %"

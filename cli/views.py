@@ -7,7 +7,7 @@ from typing import Protocol, Self
 
 from cli.console import has_glyphs, is_terminal, print_json, printable, rich_console, say
 from cli.option_names import event_in_options, in_options
-from cli.progress import Event, Progress, done_line, eval_line, plan_lines
+from cli.progress import Event, TrainingProgress, done_line, eval_line, plan_lines
 
 STOPPING = "finishing the step and saving; press Ctrl-C again to stop at once"
 LINE_EVERY = 5.0  # seconds between plain lines
@@ -15,7 +15,7 @@ DRAW_EVERY = 0.2  # seconds between pictures
 
 
 class View(Protocol):
-    """Something that is told every event of a run."""
+    """A receiver of every event of a run."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -25,14 +25,14 @@ class View(Protocol):
         trace: TracebackType | None,
     ) -> None: ...
     def show(self, event: Event) -> None:
-        """Take in one event and show it if it is time."""
+        """Record one event and show it if it is time."""
 
     def stopping(self) -> None:
-        """Say that Ctrl-C was heard."""
+        """Report that Ctrl-C was pressed."""
 
 
 def choose_view(*, json: bool, quiet: bool) -> View:
-    """The view that the options and the terminal ask for."""
+    """Return the view for the options and the terminal."""
     if json:
         return JsonView()
     if quiet:
@@ -43,7 +43,7 @@ def choose_view(*, json: bool, quiet: bool) -> View:
 
 
 class QuietView:
-    """Only warnings and the result."""
+    """A view of only warnings and the result."""
 
     def __enter__(self) -> Self:
         return self
@@ -59,27 +59,27 @@ class QuietView:
             say(done_line(event))
 
     def stopping(self) -> None:
-        """Say that Ctrl-C was heard."""
+        """Report that Ctrl-C was pressed."""
         say(STOPPING)
 
 
 class JsonView(QuietView):
-    """Every event as a line of JSON on stdout."""
+    """A view of every event as a line of JSON on stdout."""
 
     def show(self, event: Event) -> None:
-        """Print the event and hand it on at once."""
+        """Print the event and flush."""
         print_json(event_in_options(event))
 
 
 class PlainView(QuietView):
-    """Lines on stderr, for logs: the plan, evaluations, and a step every few seconds."""
+    """A view for logs, lines on stderr: the plan, evaluations, and a step every few seconds."""
 
     def __init__(self) -> None:
-        self.progress = Progress()
+        self.progress = TrainingProgress()
         self._next_line = 0.0
 
     def show(self, event: Event) -> None:
-        """Print a line if this event is worth one."""
+        """Print the line of this event, if it has one."""
         self.progress.absorb(event)
         match event["event"]:
             case "plan":
@@ -97,12 +97,12 @@ class PlainView(QuietView):
 
 
 class LiveView(QuietView):
-    """A picture on stderr that grows in place: status, bar and loss curve."""
+    """A live picture on stderr: status, bar and loss curve."""
 
     def __init__(self) -> None:
         from rich.live import Live
 
-        self.progress = Progress()
+        self.progress = TrainingProgress()
         self._console = rich_console(sys.stderr)
         self._ascii = not has_glyphs(sys.stderr)
         self._live = Live(
@@ -113,7 +113,7 @@ class LiveView(QuietView):
             vertical_overflow="crop",
         )
         self._notice = ""
-        self._result: list[str] = []  # printed under the picture when it stands still
+        self._result: list[str] = []  # printed under the final picture
         self._next_picture = 0.0
 
     def __exit__(self, *_: object) -> None:
@@ -123,7 +123,7 @@ class LiveView(QuietView):
         self._say(self._result)
 
     def show(self, event: Event) -> None:
-        """Take in the event; draw at most a few times a second."""
+        """Record the event; draw at most a few times a second."""
         self.progress.absorb(event)
         match event["event"]:
             case "plan":
@@ -139,7 +139,7 @@ class LiveView(QuietView):
                     self._draw()
 
     def stopping(self) -> None:
-        """Say under the picture that Ctrl-C was heard."""
+        """Report under the picture that Ctrl-C was pressed."""
         self._notice = STOPPING
         self._draw()
 

@@ -30,7 +30,7 @@ BELOW = {
     "testing": {"engine", "checking"},
     "nn": {"errors", "engine"},
     "text": {"errors"},
-    "corpus": {"errors"},
+    "corpus": {"errors", "text"},
     "audio": {"errors"},
     "storage": {"errors"},
     "models": {"errors", "engine", "nn", "storage"},

@@ -48,8 +48,8 @@ def rule(fault: str, op: Op, *broken: Any, kind: str = "value") -> None:
     MUTANTS.append(Mutant(fault, kind, at_the_cases(op, replace(op, rules=chosen))))
 
 
-def whole(fault: str, record: Fused, kind: str = "value", **broken: Any) -> None:
-    """A mutant of a fused op."""
+def whole(fault: str, record: Op | Fused, kind: str = "value", **broken: Any) -> None:
+    """A mutant of any op: other passes."""
     MUTANTS.append(Mutant(fault, kind, at_the_cases(record, replace(record, **broken))))
 
 
@@ -116,11 +116,7 @@ rule(
     lambda g, _y, _x, axes, keepdims, shape: np.broadcast_to(np.sum(g), shape),
 )
 rule("order not inverted", OPS.transpose, lambda g, _y, _x, axes: np.transpose(g, axes))
-rule(
-    "element order",
-    OPS.reshape,
-    lambda g, _y, _x, shape, old: np.reshape(np.transpose(g), old),
-)
+rule("element order", OPS.reshape, lambda g, _y, _x, shape, old: np.reshape(np.transpose(g), old))
 rule(
     "shares shifted by one",
     OPS.concatenate,
@@ -170,7 +166,7 @@ def add_in_place(out: Any, index: Any, g: Any) -> None:
 
 
 def embed_with(write: Callable[[Any, Any, Any], None]) -> Callable[..., Any]:
-    def broken(g: Any, _y: Any, inputs: Any, _extras: Any, _needs: Any, *, ids: Any) -> Any:
+    def broken(g: Any, inputs: Any, _extras: Any, _needs: Any, *, ids: Any) -> Any:
         out = np.zeros_like(inputs[0])
         write(out, ids, g)
         return (out,)
@@ -188,8 +184,8 @@ whole("+= for add.at in a table", OPS.embedding, backward=embed_with(add_in_plac
 def after(record: Fused, change: Callable[..., Any]) -> Callable[..., Any]:
     """The right backward, and then a fault."""
 
-    def broken(g: Any, y: Any, inputs: Any, extras: Any, needs: Any, **params: Any) -> Any:
-        right = list(record.backward(g, y, inputs, extras, needs, **params))
+    def broken(g: Any, inputs: Any, extras: Any, needs: Any, **params: Any) -> Any:
+        right = list(record.backward(g, inputs, extras, needs, **params))
         return change(right, g, inputs, extras, params) or right
 
     return broken
@@ -233,16 +229,16 @@ def unscaled(right: Any, *_: Any) -> None:
     right[0] = right[0] * np.sqrt(2.0)
 
 
-def mask_off_by_one(g: Any, y: Any, inputs: Any, extras: Any, needs: Any, **params: Any) -> Any:
+def mask_off_by_one(g: Any, inputs: Any, extras: Any, needs: Any, **params: Any) -> Any:
     weights = extras[0]
     if params["causal"]:
         rows, columns = weights.shape[-2:]
         weights = weights * np.tri(rows, columns, columns - rows - 1)
-    return OPS.attention.backward(g, y, inputs, (weights,), needs, **params)
+    return OPS.attention.backward(g, inputs, (weights,), needs, **params)
 
 
-def no_dropout(g: Any, y: Any, inputs: Any, extras: Any, needs: Any, **params: Any) -> Any:
-    return OPS.attention.backward(g, y, inputs, extras, needs, **params | {"drop": None})
+def no_dropout(g: Any, inputs: Any, extras: Any, needs: Any, **params: Any) -> Any:
+    return OPS.attention.backward(g, inputs, extras, needs, **params | {"drop": None})
 
 
 faulty("weight gradient transposed, fused", OPS.linear, transposed_weight)
@@ -317,15 +313,12 @@ def by_memory(g: Any, y: Any, _x: Any) -> Any:
 
 
 RNG = np.random.default_rng(0)
-MUTANTS.append(
-    Mutant(
-        "state of the last forward",
-        "state",
-        at_the_cases(
-            OPS.square,
-            replace(OPS.square, forward=remembering, rules=(lambda g, _y, _x: g * 2.0 * LAST[0],)),
-        ),
-    )
+whole(
+    "state of the last forward",
+    OPS.square,
+    kind="state",
+    forward=remembering,
+    rules=(lambda g, _y, _x: g * 2.0 * LAST[0],),
 )
 rule("stale buffer", OPS.exp, buffered, kind="memory")
 rule("upstream written to", OPS.exp, in_place, kind="mutation")
@@ -353,15 +346,11 @@ plain(
 
 # --- precision ------------------------------------------------------------------------------------
 rule("float32 inside", OPS.exp, lambda g, y, _x: g * y.astype(np.float32).astype(y.dtype))
-MUTANTS.append(
-    Mutant(
-        "float64 leak",
-        "float32",
-        at_the_cases(
-            OPS.sigmoid,
-            replace(OPS.sigmoid, forward=lambda x: 1.0 / (1.0 + np.exp(-x.astype(np.float64)))),
-        ),
-    )
+whole(
+    "float64 leak",
+    OPS.sigmoid,
+    kind="float32",
+    forward=lambda x: 1.0 / (1.0 + np.exp(-x.astype(np.float64))),
 )
 plain("float16 gradient", np.sin, lambda g, x: (g * np.cos(x)).astype(np.float16), X, kind="dtype")
 plain(
@@ -376,16 +365,16 @@ plain(
 def caught(mutant: Mutant) -> GradcheckError | None:
     try:
         mutant.check()
-    except GradcheckError as found:
-        return found
+    except GradcheckError as error:
+        return error
     return None
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.fault.replace(" ", "-"))
 def test_every_broken_gradient_is_caught(mutant: Mutant) -> None:
-    found = caught(mutant)
-    assert found is not None, mutant.fault
-    assert found.kind == mutant.kind, str(found)
+    error = caught(mutant)
+    assert error is not None, mutant.fault
+    assert error.kind == mutant.kind, str(error)
 
 
 def test_what_is_not_broken_passes_at_the_same_points() -> None:

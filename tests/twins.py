@@ -41,18 +41,18 @@ class Twin:
     freed: bool = False
     born: int = field(default_factory=count().__next__)
 
-    def slope(self, of: Twin, seen: dict[Twin, tuple[float, float]]) -> tuple[float, float]:
+    def slope(self, of: Twin, computed: dict[Twin, tuple[float, float]]) -> tuple[float, float]:
         """d self / d of, and the same with every term positive."""
         if self is of:
             return 1.0, 1.0
-        if self not in seen:
+        if self not in computed:
             total = size = 0.0
             for parent, local in self.parents:
-                down, width = parent.slope(of, seen)
+                down, width = parent.slope(of, computed)
                 total += local * down
                 size += abs(local) * width
-            seen[self] = total, size
-        return seen[self]
+            computed[self] = total, size
+        return computed[self]
 
     def add_slope(self, of: Twin) -> None:
         """Add to the gradient of `of` what one backward of self adds."""

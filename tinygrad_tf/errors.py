@@ -1,10 +1,10 @@
-"""Faults that a user can mend, told in one line: what, why, and what to type next."""
+"""Errors that a user can correct: one line with the problem, its reason and the remedy."""
 
 
 class TinygradError(Exception):
-    """A fault with a remedy; `what` says what and why, `next` what to type next.
+    """An error with a remedy: `what` is the problem and its reason, `next` the remedy.
 
-    `exit_code` is the status with which a command ends: 2 for bad input, 1 for a failure.
+    `exit_code` is 2 for bad input, 1 for a failure.
     """
 
     exit_code = 1
@@ -19,10 +19,10 @@ class TinygradError(Exception):
 
 
 class InputError(TinygradError, ValueError):
-    """What was given cannot be used: a file, an option, a prompt, a checkpoint."""
+    """An input that cannot be used: a file, a setting, a prompt, a checkpoint."""
 
     exit_code = 2
 
 
 class FailedError(TinygradError, RuntimeError):
-    """What was asked could not be done: a full disk, no permission, a loss that is not finite."""
+    """A failure at work: a full disk, no permission, a loss that is not finite."""

@@ -13,7 +13,7 @@ import numpy as np
 from tinygrad_tf import Tensor, ops
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.nn.positions import sinusoidal_positions
-from tinygrad_tf.text.tokens import random_generator
+from tinygrad_tf.text.held_out import random_generator
 from toymodels.onehot import one_hot
 
 

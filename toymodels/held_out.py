@@ -11,9 +11,10 @@ from tinygrad_tf.corpus import generate
 from tinygrad_tf.corpus.story_grammar import GRAMMAR, SLOTS
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text import CharTokenizer, Tokenizer
-from tinygrad_tf.text.tokens import random_generator, train_size
+from tinygrad_tf.text.held_out import held_out_mask, train_size
+from tinygrad_tf.text.word_tokenizer import WORD
 from tinygrad_tf.types import Ids
-from toymodels.onehot import WORD_OR_MARK, Vocabulary
+from toymodels.onehot import Vocabulary
 from toymodels.stories import far_places, far_words, story_language, story_words
 from toymodels.text import Text
 
@@ -113,7 +114,7 @@ def split_words(title: str, text: str, val_fraction: float) -> Split:
     The vocabulary is that of the part to learn from; other words of the held-out part are one
     unknown token. Raises InputError where either part is empty.
     """
-    matches = list(WORD_OR_MARK.finditer(text))
+    matches = list(WORD.finditer(text))
     cut = train_size(len(matches), val_fraction)
     _require_both(title, cut, len(matches), val_fraction)
     words = Vocabulary.of(match.group() for match in matches[:cut]).words
@@ -137,7 +138,7 @@ def split_words(title: str, text: str, val_fraction: float) -> Split:
         ids[cut:],
         chars,
         lambda ids: _spaced(vocabulary.words[token] for token in ids),
-        lambda prompt: vocabulary.ids(WORD_OR_MARK.findall(prompt)),
+        lambda prompt: vocabulary.ids(WORD.findall(prompt)),
         notes,
     )
 
@@ -150,9 +151,7 @@ def hold_out_stories(chars: int, val_fraction: float, seed: int) -> tuple[list[s
     stories = list(generate(chars).stories)
     if len(stories) < 4:
         raise InputError(f"{chars} characters are too few stories", "use `chars=9000`")
-    count = min(len(stories) - 1, max(1, round(len(stories) * val_fraction)))
-    held_out = np.zeros(len(stories), bool)
-    held_out[random_generator(seed).permutation(len(stories))[:count]] = True
+    held_out = held_out_mask(len(stories), val_fraction, seed)
     train = [story for story, held in zip(stories, held_out, strict=True) if not held]
     return train, list(compress(stories, held_out))
 
@@ -248,7 +247,7 @@ def _far_spans(stories: Iterable[str]) -> Iterable[tuple[int, int]]:
     """Yield the first character of each far word, and the one after its last, over all stories."""
     start = 0
     for story in stories:
-        words = [match.span() for match in WORD_OR_MARK.finditer(story)]
+        words = [match.span() for match in WORD.finditer(story)]
         for far in far_words(story):
             if far.distance > FAR:
                 begin, stop = words[far.place]

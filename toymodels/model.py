@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.text.tokens import random_generator
+from tinygrad_tf.text.held_out import random_generator
 from tinygrad_tf.types import Floats, Ids
 from toymodels.text import History, checked_tokens
 

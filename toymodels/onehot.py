@@ -4,7 +4,6 @@ Source document S4, from the one-hot vector to the matrix that is a lookup table
 """
 
 import difflib
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinygrad_tf.errors import InputError
+from tinygrad_tf.text.word_tokenizer import WORD
 from tinygrad_tf.types import Floats, Ids
-
-WORD = r"\w+(?:['’-]\w+)*"
-WORD_OR_MARK = re.compile(WORD + r"|[^\w\s]")
 
 
 def split_words(text: str) -> list[str]:
     """Return the words of a text in small letters, without punctuation."""
-    return re.findall(WORD, text.lower())
+    return [word for word in WORD.findall(text.lower()) if any(map(str.isalnum, word))]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ import numpy as np
 
 from tinygrad_tf.corpus import decided_spans
 from tinygrad_tf.corpus.story_grammar import GRAMMAR
+from tinygrad_tf.text.word_tokenizer import WORD
 from tinygrad_tf.types import Ids
-from toymodels.onehot import WORD_OR_MARK, Vocabulary
+from toymodels.onehot import Vocabulary
 from toymodels.sentences import Language
 
 
@@ -23,7 +24,7 @@ class FarWord:
 
 def story_words(story: str) -> list[str]:
     """Return words and punctuation marks, as they are written."""
-    return WORD_OR_MARK.findall(story)
+    return WORD.findall(story)
 
 
 def story_language(stories: Iterable[str], vocabulary: Vocabulary | None = None) -> Language:
@@ -37,7 +38,7 @@ def far_words(story: str) -> list[FarWord]:
     They are the first words of the decided spans, where the grammar allows no other word. The
     distance is to the latest word that determines it, a name or a pronoun that agrees.
     """
-    begins = [match.start() for match in WORD_OR_MARK.finditer(story)]
+    begins = [match.start() for match in WORD.finditer(story)]
     latest: dict[int, int] = {}
     words = []
     for span in decided_spans(story):
@@ -70,7 +71,7 @@ def next_words(beginning: str) -> set[str]:
         for way in GRAMMAR.successors(ways.pop()):
             if not (way.text.startswith(beginning) or beginning.startswith(way.text)):
                 continue
-            match = WORD_OR_MARK.match(way.text, len(beginning))
+            match = WORD.match(way.text, len(beginning))
             if match and (match.end() < len(way.text) or not way.pending):
                 words.add(match.group())
             elif way.pending:

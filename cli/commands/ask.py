@@ -1,4 +1,4 @@
-"""`tt ask`: have an instruction carried out by a model that was tuned on some."""
+"""`tt ask`: give an instruction to a model that was trained on instructions."""
 
 from pathlib import Path
 
@@ -45,8 +45,8 @@ def command(
 ) -> None:
     """Answer each QUESTION, such as "reverse: tone"; without any, each line of stdin.
 
-    Where the answer is wrong, the right one is told on stderr, and whether such a question had
-    been trained on.
+    If the answer is wrong, stderr gets the right one, and a note whether the model was trained on
+    such a question.
     """
     from tinygrad_tf.tasks.instruction_model import InstructionModel
 
@@ -55,12 +55,16 @@ def command(
         for question in some:
             reply = asker.ask(question, shots, seed)
             if json:
-                told = {"answer": reply.answer, "right": reply.is_right, "wanted": reply.right[-1]}
+                result = {
+                    "answer": reply.answer,
+                    "right": reply.is_right,
+                    "wanted": reply.right[-1],
+                }
                 more = {"working": reply.working, "trained_on": reply.trained_on}
-                print_json({"question": reply.question, **told, **more})
+                print_json({"question": reply.question, **result, **more})
                 continue
             lines = reply.working if working else (reply.answer,)
             write_text("".join(f"{line}\n" for line in lines))
             if not reply.is_right and not quiet:
-                known = "was" if reply.trained_on else "was not"
-                say(f"wrong: {reply.right[-1]} is right (this {known} trained on)")
+                trained = "was" if reply.trained_on else "was not"
+                say(f"wrong: {reply.right[-1]} is right (this {trained} trained on)")

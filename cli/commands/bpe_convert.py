@@ -1,4 +1,4 @@
-"""`tt bpe-convert`: a tokenizer from one format to another."""
+"""`tt bpe-convert`: convert a tokenizer between formats."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ OPTIONS: list[click.Parameter] = [
     click.Argument(["source"], metavar="FROM", type=click.Path(path_type=Path)),
     click.Argument(["target"], metavar="TO", type=click.Path(path_type=Path)),
     option("--format", type=click.Choice(FORMATS),
-           help="Of the new file.  [default: by its ending]"),
+           help="Format of the new file.  [default: by its ending]"),
     option("--force", is_flag=True, help="Overwrite an existing file."),
     option("--json", is_flag=True, help="One object with the result."),
     *(p for p in tokenizer_options() if p.name != "tokenizer"),
@@ -39,7 +39,7 @@ def command(
 ) -> None:
     """Read the tokenizer FROM, of any format, and write it to TO.
 
-    What the new format cannot hold is refused, or told.
+    A tokenizer that the new format cannot represent is refused; lesser losses are noted.
     """
     from tinygrad_tf.text.bpe.formats import save_bpe
 

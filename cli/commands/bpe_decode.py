@@ -1,4 +1,4 @@
-"""`tt bpe-decode`: ids to the very bytes they were made from."""
+"""`tt bpe-decode`: decode ids to the original bytes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,7 +50,7 @@ def command(
 
 
 def _ids(chunks: Iterator[bytes], binary: str | None) -> Iterator["NDArray[Any]"]:
-    """The numbers of a file, a chunk at a time; raises InputError naming what is none."""
+    """Parse the ids of a file, a chunk at a time; raises InputError naming a word that is none."""
     import numpy as np
 
     from tinygrad_tf.errors import InputError

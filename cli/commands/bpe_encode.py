@@ -1,4 +1,4 @@
-"""`tt bpe-encode`: text to ids, through pipes."""
+"""`tt bpe-encode`: encode text as token ids."""
 
 from itertools import islice
 from pathlib import Path
@@ -22,14 +22,14 @@ OPTIONS: list[click.Parameter] = [
     click.Argument(["file"], metavar="[FILE]", default="-", type=click.Path(path_type=Path)),
     *tokenizer_options(),
     option("--specials", type=click.Choice(["refuse", "allow", "text"]), default="refuse",
-           show_default=True, help="What special tokens in the text are."),
+           show_default=True, help="How to treat special tokens in the text."),
     option("--unknown", type=click.Choice(["error", "skip"]), default="error", show_default=True,
            help="What to do with characters that the tokenizer lacks."),
     option("--binary", type=click.Choice(["u16", "u32"]),
            help="Little-endian numbers instead of decimals."),
     option("--count", is_flag=True, help="Print only how many ids there are."),
     option("--dropout", type=Number(min=0, max=1), default=0.0, show_default=True,
-           help="Probability with which a merge is missed."),
+           help="Probability of skipping a merge."),
     option("--seed", type=NATURAL, default=0, show_default=True, help="Seed of the dropout."),
 ]
 # fmt: on

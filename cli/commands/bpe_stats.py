@@ -1,4 +1,4 @@
-"""`tt bpe-stats`: tokenizers side by side on a text."""
+"""`tt bpe-stats`: compare tokenizers on a text."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`tt bpe-train`: learn a tokenizer from text, and watch it being learned."""
+"""`tt bpe-train`: train a tokenizer on text, and show its merges."""
 
 import sys
 import time
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tinygrad_tf.text.bpe.training import Step, Trained
 
 LEARNING, OUTPUT = "Learning", "Output"
-TELL_EVERY = 2.0  # seconds between lines of progress
+REPORT_EVERY = 2.0  # seconds between lines of progress
 SAMPLE_WORDS = 4
 
 EXAMPLES = (
@@ -33,9 +33,9 @@ EXAMPLES = (
 OPTIONS: list[click.Parameter] = [
     click.Argument(["files"], metavar="[FILE]...", nargs=-1, type=click.Path(path_type=Path)),
     option("--vocab-size", group=LEARNING, type=POSITIVE_INT, default=512, show_default=True,
-           help="Tokens in all."),
+           help="Number of tokens."),
     option("--pattern", group=LEARNING, metavar=PATTERNS,
-           help="How text is cut before anything is merged.  [default: gpt2]"),
+           help="How text is split into pieces before merging.  [default: gpt2]"),
     option("--end-of-word", group=LEARNING, type=click.Choice(["separate", "attached"]),
            help="Words with a mark </w> instead of bytes."),
     option("--ties", group=LEARNING, type=click.Choice(["lowest-id", "first-seen", "largest"]),
@@ -91,29 +91,29 @@ def command(
         raise click.UsageError("give either FILEs (- for stdin) or --counts", ctx)
     format = format or (None if out.suffix in (".tiktoken", ".model") else "huggingface")
     check_target(out, format, force=force)
-    teller = _Teller(show or 0, quiet=quiet or json)
+    log = _MergeLog(show or 0, quiet=quiet or json)
     begun = time.monotonic()
-    trained = _train(files, counts, options, teller)
+    trained = _train(files, counts, options, log)
     notes = save_bpe(trained.table, out, format, force=force)
     elapsed = time.monotonic() - begun
     if json:
-        print_json(_summary(trained, out, elapsed, teller.steps))
+        print_json(_summary(trained, out, elapsed, log.steps))
         return
     if show:
-        _print_steps(teller.steps)
+        _print_steps(log.steps)
     for note in filter(None, [*trained.notices, *notes]):
         say(f"note: {note}")
-    asked = trained.stopped or f"learned {counted(len(trained.merges), 'merge')}"
-    say(f"{asked}; {counted(trained.table.size, 'token')} in {clock(elapsed)}, saved {out}")
+    result = trained.stopped or f"learned {counted(len(trained.merges), 'merge')}"
+    say(f"{result}; {counted(trained.table.size, 'token')} in {clock(elapsed)}, saved {out}")
     if not quiet:
         pattern = f" --pattern {options['pattern'] or 'gpt2'}" if out.suffix == ".tiktoken" else ""
         say(f'next: tt bpe-view -t {out}{pattern} "some text"')
 
 
 def _train(
-    files: tuple[Path, ...], counts: Path | None, options: dict[str, Any], teller: "_Teller"
+    files: tuple[Path, ...], counts: Path | None, options: dict[str, Any], log: "_MergeLog"
 ) -> "Trained":
-    """Count and merge as the options say."""
+    """Train the tokenizer with the options of the command."""
     pattern, mark, order = options["pattern"], options["end_of_word"], options["ids"]
     shared = {n: options[n] for n in ("vocab_size", "ties", "min_frequency", "specials")}
     workers = options["workers"] or cores()
@@ -122,7 +122,7 @@ def _train(
     from tinygrad_tf.text.bpe.training import train_bpe, train_classical
 
     if counts is not None or mark is not None:
-        from tinygrad_tf.text.bpe.words import count_words, read_counts_table
+        from tinygrad_tf.text.bpe.counting import count_words, read_counts_table
 
         words = (
             count_words(chunks_of(files), shared["specials"])
@@ -130,22 +130,22 @@ def _train(
             else read_counts_table(counts)
         )
         watch = options["watch"] or _frequent(words.items())
-        teller.expect(None)
+        log.expect(None)
         return train_classical(
-            words, end_of_word=mark or "separate", watch=watch, on_step=teller.step, **shared
+            words, end_of_word=mark or "separate", watch=watch, on_step=log.step, **shared
         )
     from tinygrad_tf.text.bpe.counting import count_pieces
     from tinygrad_tf.text.bpe.splitting import Splitter
 
     splitter = Splitter(pattern or "gpt2")
-    chunks = teller.reading(chunks_of(files))
+    chunks = log.reading(chunks_of(files))
     counted = count_pieces(chunks, splitter, shared["specials"], workers=workers)
     pairs = ((p.decode("utf-8", "replace"), n) for p, n in _zip(counted))
-    watch = options["watch"] or (_frequent(pairs) if teller.wanted else ())
-    teller.expect(shared["vocab_size"] - 256 - len(shared["specials"]))
+    watch = options["watch"] or (_frequent(pairs) if log.wanted else ())
+    log.expect(shared["vocab_size"] - 256 - len(shared["specials"]))
     return train_bpe(
         counted, pattern=splitter.name if splitter.known else splitter.source,
-        order=order, watch=watch, on_step=teller.on_step, **shared,
+        order=order, watch=watch, on_step=log.on_step, **shared,
     )  # fmt: skip
 
 
@@ -154,7 +154,7 @@ def _zip(counted: Any) -> Iterator[tuple[bytes, int]]:
 
 
 def _frequent(words: Any) -> tuple[str, ...]:
-    """The most frequent words of four characters or more; of a small table, all."""
+    """Return the most frequent words of four characters or more; of a small table, all."""
     ranked = sorted(words, key=lambda pair: -pair[1])
     if len(ranked) <= SAMPLE_WORDS:
         return tuple(word for word, _ in ranked)
@@ -162,22 +162,22 @@ def _frequent(words: Any) -> tuple[str, ...]:
     return tuple((long or [word for word, _ in ranked])[:SAMPLE_WORDS])
 
 
-class _Teller:
-    """Follows the learning: keeps the steps that were asked for, tells how fast it goes."""
+class _MergeLog:
+    """Progress of the training: keeps the first `wanted` merges and reports the speed."""
 
     def __init__(self, wanted: int, *, quiet: bool) -> None:
         self.wanted, self.quiet = wanted, quiet
         self.steps: list[Step] = []
-        self._asked: int | None = None
-        self._begun = self._told = time.monotonic()
+        self._planned: int | None = None
+        self._begun = self._reported = time.monotonic()
 
     @property
     def on_step(self) -> Any:
-        """None where nobody listens, so that nothing is spelled out in vain."""
+        """The callback for each merge; None if no merge is shown or reported."""
         return None if self.quiet and not self.wanted else self.step
 
     def reading(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        """The chunks, with a line now and then on how many there were."""
+        """Pass the chunks on, with a line now and then on their size."""
         size = 0
         for chunk in chunks:
             size += len(chunk)
@@ -187,24 +187,24 @@ class _Teller:
             yield chunk
 
     def expect(self, merges: int | None) -> None:
-        """The merges begin now, and there will be so many at most."""
-        self._asked, self._begun = merges, time.monotonic()
+        """Record that merging begins, with at most `merges` merges."""
+        self._planned, self._begun = merges, time.monotonic()
 
     def step(self, step: "Step") -> None:
-        """Take in one merge."""
+        """Record one merge."""
         if len(self.steps) < self.wanted:
             self.steps.append(step)
         if self._is_time():
             rate = step.number / (time.monotonic() - self._begun)
-            left = f", {clock((self._asked - step.number) / rate)} left" if self._asked else ""
-            of = f" of {count(self._asked)}" if self._asked else ""
+            left = f", {clock((self._planned - step.number) / rate)} left" if self._planned else ""
+            of = f" of {count(self._planned)}" if self._planned else ""
             say(f"merging: {count(step.number)}{of}, {count(rate)} merges/s{left}")
 
     def _is_time(self) -> bool:
         now = time.monotonic()
-        if self.quiet or now - self._told < TELL_EVERY:
+        if self.quiet or now - self._reported < REPORT_EVERY:
             return False
-        self._told = now
+        self._reported = now
         return True
 
 
@@ -217,7 +217,7 @@ def _print_steps(steps: "list[Step]") -> None:
 
 
 def _table(steps: "list[Step]") -> "Table":
-    """One row a merge: the pair, its count, the token, and how the watched words now split."""
+    """A table of merges: the pair, its count, the token, and the watched words split so far."""
     from cli.pictures.tables import Table
 
     rows = [

@@ -1,4 +1,4 @@
-"""`tt bpe-view`: a text in the colours of its tokens, with ids, bytes and offsets."""
+"""`tt bpe-view`: show a text in the colours of its tokens, with ids, bytes and offsets."""
 
 import sys
 from pathlib import Path
@@ -30,7 +30,7 @@ OPTIONS: list[click.Parameter] = [
     click.Argument(["text"]),
     *tokenizer_options(),
     option("--specials", type=click.Choice(["refuse", "allow", "text"]), default="allow",
-           show_default=True, help="What special tokens in the text are."),
+           show_default=True, help="How to treat special tokens in the text."),
     option("--json", is_flag=True, help="One object with every token."),
     option("--save", type=click.Path(path_type=Path), help="Save as .svg, .html or .txt."),
     option("--force", is_flag=True, help="Overwrite the saved file."),
@@ -49,7 +49,7 @@ def command(
     save: Path | None,
     force: bool,
 ) -> None:
-    """Show how TEXT (- for stdin) splits: each token with its id, its bytes and where it lies."""
+    """Show how TEXT (- for stdin) splits: each token with its id, bytes and offsets."""
     from cli.pictures.export import check_target
     from cli.pictures.export import save as save_picture
 

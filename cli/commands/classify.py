@@ -41,17 +41,17 @@ def command(
 
     labeller = TextClassifier.load(run, weights)
     for some in sentences_of(texts, TOGETHER):
-        for found in labeller.label(some, unknown):
-            labels = found.labels[:top]
+        for labelled in labeller.label(some, unknown):
+            labels = labelled.labels[:top]
             if json:
-                record: dict[str, Any] = {"text": found.text}
-                if found.number is None:
+                record: dict[str, Any] = {"text": labelled.text}
+                if labelled.number is None:
                     record |= {"label": labels[0][0], "probs": dict(labels)}
                 else:
-                    record["number"] = found.number
+                    record["number"] = labelled.number
                 print_json(record)
-            elif found.number is not None:
-                write_text(f"{found.number:.6g}\n")
+            elif labelled.number is not None:
+                write_text(f"{labelled.number:.6g}\n")
             else:
                 parts = [part for name, prob in labels for part in (name, f"{prob:.4f}")]
                 line = "\t".join(parts)

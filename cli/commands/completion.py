@@ -1,4 +1,4 @@
-"""`tt completion`: the script that teaches a shell to complete `tt`."""
+"""`tt completion`: print the script with which a shell completes `tt`."""
 
 import click
 from click.shell_completion import get_completion_class
@@ -19,5 +19,5 @@ def command(ctx: click.Context, shell: str) -> None:
     """Print the completion script of a SHELL: commands, options, presets and runs."""
     completion = get_completion_class(shell)
     if completion is None:
-        raise click.UsageError(f"click knows no completion for {shell}", ctx)
+        raise click.UsageError(f"click has no completion for {shell}", ctx)
     click.echo(completion(ctx.find_root().command, {}, "tt", "_TT_COMPLETE").source())

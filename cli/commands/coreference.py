@@ -9,6 +9,7 @@ import click
 from cli.console import answer, has_colour, has_glyphs, print_json, print_picture, say, write_text
 from cli.options import NATURAL, GroupedCommand, option
 from cli.task_lines import percent
+from tinygrad_tf.train.config import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -22,7 +23,8 @@ EXAMPLES = (
 # fmt: off
 OPTIONS: list[click.Parameter] = [
     click.Argument(["sentences"], metavar="[SENTENCE]...", nargs=-1),
-    option("--seed", type=NATURAL, default=0, show_default=True, help="Seed of the training."),
+    option("--seed", type=NATURAL, default=DEFAULT_SEED, show_default=True,
+           help="Seed of the training."),
     option("--save", type=click.Path(path_type=Path), help="Save as .svg, .html or .txt."),
     option("--force", is_flag=True, help="Overwrite the saved file."),
     option("--json", is_flag=True, help="One object with everything."),
@@ -46,7 +48,7 @@ def command(
     from tinygrad_tf.tasks.coreference import CoreferenceModel
     from toymodels.designed_coreference import SENTENCES
 
-    demo = CoreferenceModel(seed)
+    demo = CoreferenceModel(seed=seed)
     # Read before the training too: whoever misspelt a word should not wait for it.
     demo.read(sentences)
     for event in demo.run():

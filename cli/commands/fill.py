@@ -20,7 +20,7 @@ OPTIONS: list[click.Parameter] = [
     click.Argument(["run"], type=RunPath()),
     click.Argument(["texts"], metavar="[TEXT]...", nargs=-1),
     option("--top", type=POSITIVE_INT, metavar="K", default=5, show_default=True,
-           help="The K likeliest words of each."),
+           help="Print the K likeliest words of each."),
     WEIGHTS,
     UNKNOWN,
     option("--json", is_flag=True, help="One object a text."),
@@ -39,7 +39,7 @@ def command(
     json: bool,
     quiet: bool,
 ) -> None:
-    """Fill in what _ or [MASK] hides in each TEXT, or in each line of stdin."""
+    """Fill in the words that _ or [MASK] hides in each TEXT, or in each line of stdin."""
     from tinygrad_tf.tasks.masked_lm import MaskFiller
 
     filler = MaskFiller.load(run, weights)

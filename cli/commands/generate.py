@@ -1,4 +1,4 @@
-"""`tt generate`: let a trained model write text."""
+"""`tt generate`: generate text with a trained model."""
 
 import random
 import sys
@@ -24,11 +24,11 @@ EXAMPLES = (
 OPTIONS: list[click.Parameter] = [
     click.Argument(["run"], type=RunPath()),
     option("--prompt", "-p", group=TEXT, default="", metavar="TEXT",
-           help="Text to go on from; - reads it from stdin."),
+           help="Text to continue; - reads it from stdin."),
     option("--max-new-tokens", "-n", group=TEXT, type=NATURAL, default=500, show_default=True,
            help="Most tokens to write."),
     option("--soft-prompt", group=TEXT, type=click.Path(path_type=Path), metavar="FILE",
-           help="Vectors to read before the text, from tt tune-prompt."),
+           help="Soft prompt (vectors before the text) of tt tune-prompt."),
     option("--stop", group=TEXT, multiple=True, metavar="TEXT",
            help="Stop before this text (\\n is a newline); may be repeated."),
     option("--samples", group=TEXT, type=POSITIVE_INT, default=1, show_default=True,
@@ -37,7 +37,7 @@ OPTIONS: list[click.Parameter] = [
            show_default=True, help="What to do with characters the model never saw."),
     option("--temperature", "-t", group=SAMPLING, type=NON_NEGATIVE, default=1.0,
            show_default=True,
-           help="Below 1 likelier and duller, above 1 wilder; 0 takes the likeliest."),
+           help="Below 1: likelier tokens, above 1: more varied; 0: always the likeliest."),
     option("--top-k", group=SAMPLING, type=POSITIVE_INT,
            help="Choose among the K likeliest tokens."),
     option("--top-p", group=SAMPLING, type=Number(min=0, max=1, min_open=True),
@@ -63,7 +63,7 @@ def command(
     stop: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Let the model of RUN write text, printed as it is written."""
+    """Generate text with the model of RUN, printed as it is generated."""
     from tinygrad_tf.generate import TextGenerator
 
     prompt = _read_stdin() if prompt == "-" else prompt
@@ -72,7 +72,7 @@ def command(
     tuned = {} if soft_prompt is None else {"soft_prompt": soft_prompt}
     generator = TextGenerator.load(run, weights=weights, **tuned)
 
-    # Texts that may hold newlines are kept apart by an empty line, texts of one line are not.
+    # An empty line separates texts that may contain newlines.
     gap = "\n" if "\n" in options["stop"] else "\n\n"
     samples_written = []
     for number in range(samples):
@@ -85,14 +85,14 @@ def command(
             write_text(piece)
         write_text("\n" if number + 1 == samples else gap)
     if json:
-        told: dict[str, Any] = {name: str(path) for name, path in tuned.items()}
+        prompts: dict[str, Any] = {name: str(path) for name, path in tuned.items()}
         print_json(
-            {"run": str(run), "prompt": prompt, **told, **options, "samples": samples_written}
+            {"run": str(run), "prompt": prompt, **prompts, **options, "samples": samples_written}
         )
 
 
 def _read_stdin() -> str:
-    """All of stdin as UTF-8 text."""
+    """Read all of stdin as UTF-8 text."""
     if sys.stdin is None:
         raise InputError("stdin is closed", 'give the text itself: --prompt "Once upon"')
     data = sys.stdin.buffer.read()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     'tt grad "tanh(w*x + b)" w=2 x=-1 b=0.5',
     'tt grad "(a*b + c)**2" a=2 b=-3 c=10 --save graph.svg',
-    'tt grad "relu(x)" x=0                       a kink: no slope is the right one',
+    'tt grad "relu(x)" x=0                       a kink: the slope is undefined',
 )
 
 OPTIONS: list[click.Parameter] = [
@@ -32,11 +32,11 @@ OPTIONS: list[click.Parameter] = [
         type=POSITIVE_INT,
         default=200,
         show_default=True,
-        help="Draw and check no more.",
+        help="Limit of nodes to draw and check.",
     ),
 ]
 
-# So that "-x**2" is an expression; -h would make one of "-x*h" a call for help.
+# "-x**2" must be an expression, and the -h in "-x*h" no request for help.
 SETTINGS = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 
 
@@ -56,9 +56,9 @@ def command(
     """Show how EXPRESSION is computed, and how fast the result changes with each part.
 
     For every node: its value, the gradient of the result with respect to it, and the local
-    derivative of the node above. Beside each name stands the slope found by trying nearby numbers.
+    derivative of the node above. Beside each name is its slope, measured with nearby numbers.
 
-    There are + - * / ** ( ) and exp, log, sin, cos, tanh, sigmoid, relu, max.
+    Allowed are + - * / ** ( ) and exp, log, sin, cos, tanh, sigmoid, relu, max.
     """
     if expression == "-h" and not values:  # without a value for h it is no expression
         click.echo(ctx.get_help())
@@ -70,8 +70,8 @@ def command(
     _refuse_misspelt_options(ctx, (expression, *values))
     if save is not None:
         check_target(save, force=force)
-    parsed, given = parse(expression), assignments(values)
-    result, leaves = parsed.evaluate(given)
+    parsed, numbers = parse(expression), assignments(values)
+    result, leaves = parsed.evaluate(numbers)
     if not leaves:
         raise InputError(
             f"{expression} is {result.data:.6g} and has no names to differentiate by",
@@ -80,9 +80,9 @@ def command(
     result.backward()
     drawing = draw(result, leaves, max_nodes=max_nodes)
     drawn = {node: number for number, node in enumerate(drawing.source)}
-    # Only what is drawn is checked: each check computes the whole expression several times.
+    # Only drawn names are checked: each check computes the whole expression several times.
     checks = {
-        name: numeric_slope(parsed, given, name) for name, leaf in leaves.items() if leaf in drawn
+        name: numeric_slope(parsed, numbers, name) for name, leaf in leaves.items() if leaf in drawn
     }
     numeric = {
         drawn[leaves[name]]: ("numeric", _verdict(slope, leaves[name].grad))
@@ -100,11 +100,11 @@ def command(
 
 
 def _refuse_misspelt_options(ctx: click.Context, words: tuple[str, ...]) -> None:
-    """What looks like an option but is none came here as an argument."""
-    known = [name for parameter in ctx.command.params for name in parameter.opts]
-    known = [name for name in known if name.startswith("--")]
+    """Raise NoSuchOption for an argument that looks like a misspelt option."""
+    names = [name for parameter in ctx.command.params for name in parameter.opts]
+    options = [name for name in names if name.startswith("--")]
     for i, word in enumerate(words):
-        near = difflib.get_close_matches(word.partition("=")[0], known, 1, 0.7)
+        near = difflib.get_close_matches(word.partition("=")[0], options, 1, 0.7)
         if word.startswith("--") and (i or near):
             raise click.NoSuchOption(word, possibilities=near, ctx=ctx)
 
@@ -122,7 +122,7 @@ def _verdict(slope: "NumericSlope", gradient: float) -> str:
 def _as_json(
     text: str, drawing: "Drawing", leaves: "dict[str, Value]", checks: "dict[str, NumericSlope]"
 ) -> dict[str, Any]:
-    """Everything, the nodes numbered from the result."""
+    """Return the whole graph as one JSON object; nodes are numbered from the result."""
     from tinygrad_tf.drawing import operation
 
     numbers = {node: number for number, node in enumerate(drawing.source)}

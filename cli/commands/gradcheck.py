@@ -1,4 +1,4 @@
-"""`tt gradcheck`: are the engine's gradients right, is yours?"""
+"""`tt gradcheck`: check the gradients of the engine, or of your function."""
 
 import re
 import sys
@@ -32,7 +32,7 @@ class Shape(click.ParamType):  # type: ignore[type-arg]
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, ...]:
-        """The lengths that `value` spells."""
+        """Parse the lengths of a shape."""
         if isinstance(value, tuple):
             return value
         text = str(value).strip()
@@ -62,9 +62,11 @@ OPTIONS: list[click.Parameter] = [
         default=(-2.0, 2.0),
         metavar="LOW HIGH",
         group=YOURS,
-        help="Where its numbers lie.  [default: -2 2]",
+        help="Range of its numbers.  [default: -2 2]",
     ),
-    option("--backward", metavar="NAME", group=YOURS, help="Its backward(g, *inputs), by hand."),
+    option(
+        "--backward", metavar="NAME", group=YOURS, help="Its hand-written backward(g, *inputs)."
+    ),
     option(
         "--order",
         type=click.Choice(["1", "2"]),
@@ -85,10 +87,15 @@ OPTIONS: list[click.Parameter] = [
         default="raise",
         show_default=True,
         group=YOURS,
-        help="What to do where there is no slope.",
+        help="What to do at a point without a slope.",
     ),
     option(
-        "--seed", type=NATURAL, default=0, show_default=True, group=YOURS, help="Of its numbers."
+        "--seed",
+        type=NATURAL,
+        default=0,
+        show_default=True,
+        group=YOURS,
+        help="Seed of its numbers.",
     ),
 ]
 
@@ -96,11 +103,12 @@ OPTIONS: list[click.Parameter] = [
 @click.command("gradcheck", cls=GroupedCommand, examples=EXAMPLES, params=OPTIONS)
 @click.pass_context
 def command(ctx: click.Context, /, target: str | None, json: bool, **options: Any) -> None:
-    """Check gradients against differences, and against laws that need none.
+    """Check gradients against numeric differences, and against mathematical laws.
 
-    Alone, it proves every operation of the engine, first and second order, and prints the worst
-    relative error of each. With MODULE:FUNCTION, found from the current directory, it checks your
-    function of Tensors (or your Op): each parameter without a default gets a small array.
+    Without arguments, it checks every operation of the engine, first and second order, and prints
+    the worst relative error of each. With MODULE:FUNCTION, found from the current directory, it
+    checks your function of Tensors (or your Op): each parameter without a default gets a small
+    array.
 
     Where a gradient is wrong it says how, and the exit code is 1.
     """
@@ -209,7 +217,7 @@ def _check_yours(
     from tinygrad_tf.errors import FailedError, InputError, TinygradError
 
     stdout = sys.stdout
-    # What the user's code prints must not mix with the answer.
+    # Output of the user's code must not mix with the answer.
     with importing_from(Path.cwd()), redirect_stdout(sys.stderr):
         f = load(target)
         if backward is not None and ":" not in backward:
@@ -242,10 +250,10 @@ def _check_yours(
                 "let it return its result instead of leaving",
             ) from leaving
         except Exception as fault:  # whatever the user's function raises
-            given = ", ".join(str(x.shape) for x in inputs)
+            given_shapes = ", ".join(str(x.shape) for x in inputs)
             raise InputError(
                 f"{target} raised {type(fault).__name__}: {one_line(str(fault))} "
-                f"(its inputs had shapes {given})",
+                f"(its inputs had shapes {given_shapes})",
                 "give --shape once per parameter, --range for its domain, "
                 "--backward where it is plain NumPy",
             ) from fault
@@ -255,6 +263,6 @@ def _check_yours(
         answer(printable(str(report), keep="\n"))
     if not report.decided:
         raise FailedError(
-            f"gradcheck of {target} decided nothing: no step of differences tells a slope here",
+            f"gradcheck of {target} decided nothing: no step size gives a clear slope here",
             "give another --range, or --method complex",
         )

@@ -1,4 +1,4 @@
-"""`tt inspect`: what a run holds."""
+"""`tt inspect`: show the settings, parameters and losses of a run."""
 
 import shlex
 import sys
@@ -82,7 +82,7 @@ def command(
 
 
 def _tables(summary: "RunSummary") -> list["Table"]:
-    """Settings, state and parameters."""
+    """Tables of the settings, the state and the parameters."""
     from cli.pictures.tables import Table
 
     parameters = [
@@ -96,7 +96,7 @@ def _tables(summary: "RunSummary") -> list["Table"]:
 
 
 def _picture(tables: list["Table"], curve: "Text") -> "Group":
-    """The tables, and the loss curve under them."""
+    """Put the loss curve under the tables."""
     from rich.console import Group
     from rich.text import Text
 

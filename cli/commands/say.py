@@ -1,4 +1,4 @@
-"""`tt say`: hear the built-in voice, as a WAV."""
+"""`tt say`: synthesise speech with the built-in voice, as a WAV."""
 
 import random
 import sys
@@ -22,13 +22,13 @@ EXAMPLES = (
 # fmt: off
 OPTIONS: list[click.Parameter] = [
     click.Argument(["text"]),
-    option("--seed", type=NATURAL, help="Seed of who speaks, and how.  [default: a new one]"),
+    option("--seed", type=NATURAL, help="Seed of the voice and its speech.  [default: a new one]"),
     option("--snr", type=Number(min=-20, max=100), default=30.0, show_default=True, metavar="DB",
-           help="How far the noise of the room is below the speech, in decibels."),
+           help="Signal-to-noise ratio in decibels."),
     option("--out", group=OUTPUT, type=click.Path(path_type=Path), metavar="WAV",
-           help="Where to write it.  [default: stdout, if it is no terminal]"),
+           help="File to write.  [default: stdout, unless it is a terminal]"),
     option("--force", group=OUTPUT, is_flag=True, help="Overwrite the file."),
-    option("--quiet", "-q", group=OUTPUT, is_flag=True, help="Say nothing of the speaker."),
+    option("--quiet", "-q", group=OUTPUT, is_flag=True, help="Print nothing about the voice."),
 ]
 # fmt: on
 
@@ -45,9 +45,9 @@ def command(
     force: bool,
     quiet: bool,
 ) -> None:
-    """Say TEXT with a drawn voice, as a WAV of 16 bits at 16,000 Hz; it knows some 30 words."""
+    """Say TEXT with a random voice, as a WAV of 16 bits at 16,000 Hz; it has some 30 words."""
     if out is None and is_terminal(sys.stdout):
-        raise click.UsageError("a WAV is no sight for a terminal: give --out, or pipe it", ctx)
+        raise click.UsageError("a WAV cannot be shown in a terminal: give --out, or pipe it", ctx)
     if out is not None and out.exists() and not force:
         raise InputError(f"{out} exists already", "name another file or add --force")
     import numpy as np

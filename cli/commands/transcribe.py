@@ -1,4 +1,4 @@
-"""`tt transcribe`: write down what is said in WAVs, and see what each word listened to."""
+"""`tt transcribe`: transcribe WAV files, and show the attention of each word."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.console import has_colour, has_glyphs, print_json, print_picture, say
-from cli.decoding import (
+from cli.decoding_options import (
     BEAM_OPTIONS,
     OUTPUT,
     WITH_BEAM,
     attention_options,
     check_save,
-    print_written,
+    decoded_json,
+    print_decoded,
     require_with,
-    written_json,
 )
 from cli.options import GroupedCommand, RunPath, option
 from cli.sentences import WEIGHTS
@@ -33,7 +33,7 @@ SAVED_COLUMNS = 110
 
 EXAMPLES = (
     "tt transcribe runs/speech find.wav",
-    "tt transcribe runs/speech find.wav --attention --save heard.svg",
+    "tt transcribe runs/speech find.wav --attention --save attention.svg",
     "tt transcribe runs/speech *.wav --beam 4 --json",
     'tt say "find my files" | tt transcribe runs/speech -',
 )
@@ -44,7 +44,7 @@ OPTIONS: list[click.Parameter] = [
     click.Argument(["wavs"], metavar="WAV...", nargs=-1, required=True),
     WEIGHTS,
     *BEAM_OPTIONS,
-    *attention_options("Show the sound, and which parts of it each word listened to."),
+    *attention_options("Show the sound and the attention of each word over it."),
     option("--json", group=OUTPUT, is_flag=True, help="One object a file."),
     option("--quiet", "-q", group=OUTPUT, is_flag=True, help="Only the transcripts."),
 ]
@@ -68,7 +68,7 @@ def command(
     quiet: bool,
     **search: Any,
 ) -> None:
-    """Write down what is said in each WAV; - is stdin. Of several, each after its name."""
+    """Transcribe each WAV (- for stdin). Several transcripts follow the name of their file."""
     require_with(ctx, search, "beam", WITH_BEAM)
     attention = attention or save is not None or layer is not None or head is not None
     check_save(save, wavs, force=force, what="sound WAV")
@@ -78,24 +78,24 @@ def command(
     waiting = iter(wavs)
     while names := list(islice(waiting, TOGETHER)):
         waves = [read_sound(name) for name in names]
-        for name, wave, found in zip(
+        for name, wave, texts in zip(
             names, waves, _search(transcriber, names, waves, search), strict=True
         ):
             look = None
             if attention:
-                look = transcriber.listening(wave, found[0], layer=layer, head=head)
+                look = transcriber.listening(wave, texts[0], layer=layer, head=head)
             if json:
-                print_json(_record(name, wave, found, look))
+                print_json(_record(name, wave, texts, look))
                 continue
-            print_written(
-                found, name if len(wavs) > 1 else None, scores=search["n_best"] is not None
+            print_decoded(
+                texts, name if len(wavs) > 1 else None, scores=search["n_best"] is not None
             )
             if look is not None:
                 _show(look, name, save, force=force, quiet=quiet)
 
 
 def read_sound(name: str) -> "Wave":
-    """The WAV of a file, or of stdin for `-`; raises InputError where it is none."""
+    """Read the WAV of a file, or of stdin for `-`; raises InputError if it is malformed."""
     from tinygrad_tf.audio import parse_wav, read_wav
 
     if name != "-":
@@ -111,15 +111,15 @@ def _search(
     waves: Sequence["Wave"],
     search: dict[str, Any],
 ) -> Iterator[list["DecodedText"]]:
-    """What is found for each sound, the best first."""
+    """Return the transcripts of each sound, the best first."""
     called = ["stdin" if name == "-" else name for name in names]
     sounds = [
         transcriber.extract_features(wave, name) for wave, name in zip(waves, called, strict=True)
     ]
     if search["beam"] is None:
         return ([one] for one in transcriber.transcribe(sounds))
-    given = {name: value for name, value in search.items() if value is not None}
-    return iter(transcriber.beam(sounds, **given))
+    options = {name: value for name, value in search.items() if value is not None}
+    return iter(transcriber.beam(sounds, **options))
 
 
 def _show(look: "Listening", name: str, save: Path | None, *, force: bool, quiet: bool) -> None:
@@ -138,12 +138,13 @@ def _show(look: "Listening", name: str, save: Path | None, *, force: bool, quiet
 
 
 def _record(
-    name: str, wave: "Wave", found: list["DecodedText"], look: "Listening | None"
+    name: str, wave: "Wave", texts: list["DecodedText"], look: "Listening | None"
 ) -> dict[str, Any]:
-    """A sound and what was heard in it."""
-    told = written_json(found)
+    """Return a sound's transcripts as one JSON object."""
+    transcripts = decoded_json(texts)
     record: dict[str, Any] = {
-        "file": name, "seconds": wave.seconds, "rate": wave.rate, **told[0], "transcripts": told
+        "file": name, "seconds": wave.seconds, "rate": wave.rate, **transcripts[0],
+        "transcripts": transcripts,
     }  # fmt: skip
     if look is not None:
         record["attention"] = {

@@ -1,4 +1,4 @@
-"""`tt translate`: translate sentences with a trained model, and see where it looks."""
+"""`tt translate`: translate sentences with a trained model, and show its attention."""
 
 import random
 import sys
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.console import has_colour, has_glyphs, print_json, print_picture, say
-from cli.decoding import (
+from cli.decoding_options import (
     BEAM_OPTIONS,
     OUTPUT,
     WITH_BEAM,
     attention_options,
     check_save,
-    print_written,
+    decoded_json,
+    print_decoded,
     require_with,
-    written_json,
 )
 from cli.options import (
     NATURAL,
@@ -40,7 +40,7 @@ TOGETHER = 64  # sentences that are translated at a time
 
 EXAMPLES = (
     'tt translate runs/translate "The ball is blue"',
-    'tt translate runs/translate "The ball is blue" --attention --save looks.svg',
+    'tt translate runs/translate "The ball is blue" --attention --save attention.svg',
     "tt translate runs/translate --beam 4 --n-best 3 < sentences.txt",
 )
 
@@ -51,14 +51,14 @@ OPTIONS: list[click.Parameter] = [
     *BEAM_OPTIONS,
     option("--sample", group=SAMPLING, is_flag=True, help="Draw tokens by their probability."),
     option("--temperature", "-t", group=SAMPLING, type=POSITIVE,
-           help="Below 1 likelier, above 1 wilder.  [default: 1]"),
+           help="Below 1: likelier tokens, above 1: more varied.  [default: 1]"),
     option("--top-k", group=SAMPLING, type=POSITIVE_INT,
            help="Draw among the K likeliest tokens."),
     option("--top-p", group=SAMPLING, type=Number(min=0, max=1, min_open=True),
            help="Draw among the likeliest tokens that make up this probability."),
     option("--seed", group=SAMPLING, type=NATURAL,
            help="Seed of the draws.  [default: a new one]"),
-    *attention_options("Show which source words each target word looked at."),
+    *attention_options("Show the attention of each target word over the source words."),
     WEIGHTS,
     UNKNOWN,
     option("--json", group=OUTPUT, is_flag=True, help="One object a sentence."),
@@ -98,14 +98,14 @@ def command(
         search["seed"] = random.SystemRandom().randrange(2**32)
     for number, some in enumerate(sentences_of(texts, TOGETHER)):
         draws = {**search, "seed": search["seed"] + number}
-        for text, found in zip(some, _search(translator, some, draws), strict=True):
+        for text, translations in zip(some, _search(translator, some, draws), strict=True):
             look = None
             if attention:
-                look = translator.attention(text, found[0], layer=layer, head=head)
+                look = translator.attention(text, translations[0], layer=layer, head=head)
             if json:
-                print_json(_record(text, found, look))
+                print_json(_record(text, translations, look))
             else:
-                print_written(found, scores=search["n_best"] is not None)
+                print_decoded(translations, scores=search["n_best"] is not None)
             if look is not None and not json and not quiet:
                 heads = "mean of all heads" if look.head is None else f"head {look.head}"
                 say(f"attention of decoder layer {look.layer}, {heads}: rows written, columns read")
@@ -118,7 +118,7 @@ def command(
 
 
 def _check(ctx: click.Context, search: dict[str, Any]) -> None:
-    """Raise UsageError for options that say nothing together."""
+    """Raise UsageError for options that cannot be combined."""
     if search["sample"] and search["beam"] is not None:
         raise click.UsageError("--sample and --beam cannot go together", ctx)
     require_with(ctx, search, "beam", WITH_BEAM)
@@ -128,20 +128,20 @@ def _check(ctx: click.Context, search: dict[str, Any]) -> None:
 def _search(
     translator: "Translator", texts: list[str], search: dict[str, Any]
 ) -> list[list["DecodedText"]]:
-    """What is found for each sentence, the best first."""
+    """Return the translations of each sentence, the best first."""
     if search["sample"]:
-        given = {n: search[n] for n in WITH_SAMPLE if search[n] is not None}
-        return [[one] for one in translator.sample(texts, **given)]
+        options = {n: search[n] for n in WITH_SAMPLE if search[n] is not None}
+        return [[one] for one in translator.sample(texts, **options)]
     if search["beam"] is None:
         return [[one] for one in translator.translate(texts)]
-    given = {n: search[n] for n in WITH_BEAM if search[n] is not None}
-    return translator.beam(texts, beam=search["beam"], **given)
+    options = {n: search[n] for n in WITH_BEAM if search[n] is not None}
+    return translator.beam(texts, beam=search["beam"], **options)
 
 
-def _record(text: str, found: list["DecodedText"], look: "CrossAttention | None") -> dict[str, Any]:
-    """A sentence and what became of it."""
-    told = written_json(found)
-    record: dict[str, Any] = {"source": text, **told[0], "translations": told}
+def _record(text: str, texts: list["DecodedText"], look: "CrossAttention | None") -> dict[str, Any]:
+    """Return a sentence and its translations as one JSON object."""
+    translations = decoded_json(texts)
+    record: dict[str, Any] = {"source": text, **translations[0], "translations": translations}
     if look is not None:
         record["attention"] = {
             "source": look.source,
@@ -154,7 +154,7 @@ def _record(text: str, found: list["DecodedText"], look: "CrossAttention | None"
 
 
 def _picture(look: "CrossAttention", colour: bool = True) -> "Text":
-    """Rows are what was written, columns what was read."""
+    """Draw the attention as a heatmap: a row a target word, a column a source word."""
     from cli.pictures.heatmap import heatmap
 
     return heatmap(

@@ -22,7 +22,7 @@ from tinygrad_tf.text import (
     open_tokens,
     read_text,
 )
-from tinygrad_tf.text.tokens import train_size
+from tinygrad_tf.text.held_out import train_size
 from tinygrad_tf.train.config import DEFAULT_SEED
 from tinygrad_tf.train.events import Event
 from tinygrad_tf.train.parallel import default_threads

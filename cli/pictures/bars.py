@@ -1,4 +1,4 @@
-"""Bars: a few numbers to be compared by length."""
+"""Bar charts in text."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from rich.text import Text
 def bars(
     labels: Sequence[str], values: Sequence[float], *, width: int = 40, ascii: bool = False
 ) -> Text:
-    """One line a label: a bar whose length is its share of the largest value, and the number."""
+    """Draw one bar a label, its length relative to the largest value, and the number after it."""
     picture, full = Text(no_wrap=True), "#" if ascii else "█"
     left, most = max(map(len, labels), default=0), max(values, default=0.0)
     for line, (label, value) in enumerate(zip(labels, values, strict=True)):

@@ -21,7 +21,7 @@ class Canvas:
         self._cells: dict[tuple[int, int], tuple[int, str, str]] = {}
 
     def dot(self, x: int, y: int, style: str = "", mark: str = "*") -> None:
-        """Put one dot; outside the canvas nothing happens."""
+        """Draw one dot; a dot outside the canvas is ignored."""
         if not (0 <= x < self.width and 0 <= y < self.height):
             return
         if self.ascii:
@@ -32,7 +32,7 @@ class Canvas:
         self._cells[cell] = (bits | _DOTS[y % 4][x % 2], style, mark)
 
     def line(self, start: tuple[int, int], end: tuple[int, int], style: str, mark: str) -> None:
-        """Join two dots by a straight line."""
+        """Draw a straight line between two dots."""
         (x0, y0), (x1, y1) = start, end
         steps = max(abs(x1 - x0), abs(y1 - y0), 1)
         for i in range(steps + 1):
@@ -41,7 +41,7 @@ class Canvas:
             )
 
     def row(self, row: int, background: str = " ", background_style: str = "") -> Text:
-        """One row of cells; empty ones show `background`."""
+        """Return one row of cells as text; empty cells show `background`."""
         empty = (0, background_style, background)
         cells = (self._cells.get((row, column), empty) for column in range(self.columns))
         text = Text(no_wrap=True)

@@ -18,7 +18,7 @@ DIVERGING: Sequence[Colour] = (
 
 
 def mix(colours: Sequence[Colour], share: float) -> Colour:
-    """The colour at `share` (0 to 1) of the way through `colours`."""
+    """Return the colour at `share` (0 to 1) of the way through `colours`."""
     place = min(1.0, max(0.0, share)) * (len(colours) - 1)
     index = min(int(place), len(colours) - 2)
     part = place - index
@@ -28,11 +28,11 @@ def mix(colours: Sequence[Colour], share: float) -> Colour:
 
 
 def css(colour: Colour) -> str:
-    """The colour as rich and style sheets write it."""
+    """Return the colour in hexadecimal, as rich and style sheets read it."""
     return "#{:02x}{:02x}{:02x}".format(*colour)
 
 
 def ink(colour: Colour) -> str:
-    """Black or white, whichever is readable on `colour`."""
+    """Return black or white, whichever is readable on `colour`."""
     red, green, blue = colour
     return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 140 else "#ffffff"

@@ -1,4 +1,4 @@
-"""Curves: losses over steps with their reference lines, and sparklines."""
+"""Curves over steps with reference lines, and sparklines."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +16,7 @@ GUIDE_STYLE = "grey50"
 
 @dataclass(frozen=True)
 class Series:
-    """A named line through (x, y) points; `mark` stands for its dots in plain ASCII."""
+    """A named line through (x, y) points; `mark` is its dot in plain ASCII."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -45,7 +45,7 @@ def curve(
 ) -> Text:
     """Draw `series` above a numbered axis, `height` rows of dots high and `width` columns wide.
 
-    Points that are not finite are left out. `x_end` stretches the axis to a step yet to come.
+    Points that are not finite are left out. `x_end` extends the axis to a later step.
     """
     shown = [(line, _drawable(line.points, log_x)) for line in series]
     shown = [(line, points) for line, points in shown if points]
@@ -102,7 +102,7 @@ def sparkline(values: Iterable[float], width: int = 24, *, ascii: bool = False) 
 
 
 def nice_ticks(low: float, high: float, count: int) -> list[float]:
-    """About `count` round numbers (1, 2 or 5 times a power of ten apart) from low to high."""
+    """Return about `count` numbers from low to high, 1, 2 or 5 times a power of ten apart."""
     rough = (high - low) / max(1, count)
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999)
@@ -115,7 +115,7 @@ def _drawable(points: Iterable[tuple[float, float]], log_x: bool) -> list[tuple[
 
 
 def _widen(low: float, high: float) -> tuple[float, float]:
-    """A range that is never empty."""
+    """Return a range that is not empty."""
     if high > low:
         return low, high
     margin = abs(low) * 0.1 or 1.0
@@ -195,7 +195,7 @@ def _decades(low: float, high: float) -> list[float]:
 
 
 def _number(value: float, among: Sequence[float]) -> str:
-    """`value` with the decimals that tell it from its neighbours."""
+    """Format `value` with enough decimals to differ from its neighbours."""
     gap = min((b - a for a, b in pairwise(among)), default=abs(value) or 1.0)
     decimals = max(0, -math.floor(math.log10(gap) + 1e-9))
     return f"{value + 0.0:,.{decimals}f}" if decimals <= 4 else f"{value:.3g}"

@@ -34,9 +34,9 @@ def heatmap(
     """Draw a matrix (R, C) with labels for its rows and columns and a legend.
 
     `mask` is true where a cell is hidden: it is hatched, never drawn as a zero. A diverging map is
-    centred on zero, a sequential one spans `low` to `high` (the extremes of what is seen, unless
-    given). Without colour, shades stand for sizes, after a sign if the map is diverging.
-    Half blocks show two rows a line: the labels of both stand before it, upper one first.
+    centred on zero, a sequential one spans `low` to `high` (by default the extremes of the visible
+    cells). Without colour, shades show sizes, after a sign if the map is diverging. Half blocks
+    show two rows a line, after the labels of both, the upper one first.
     """
     grid = _Grid.of(values, mask, diverging, low, high)
     down = [visible(label, ascii)[:LABEL_WIDTH] for label in rows] or [""] * len(grid.values)
@@ -52,7 +52,7 @@ def heatmap(
 
 
 def visible(token: str, ascii: bool = False) -> str:
-    """A token as a label: newline as ⏎, space as ·, other controls as escapes."""
+    """Return a token as a label: newline as ⏎, space as ·, other controls as escapes."""
     newline, space = ("\\n", "_") if ascii else ("⏎", "·")
     shown = (newline if c == "\n" else space if c == " " else _plain(c, ascii) for c in token)
     return "".join(shown)
@@ -88,20 +88,25 @@ class _Grid:
             for c, hidden in enumerate(row):
                 if hidden:
                     cells[r][c] = None
-        seen = [v for row in cells for v in row if v is not None and math.isfinite(v)] or [0.0]
+        visible_cells = [v for row in cells for v in row if v is not None and math.isfinite(v)] or [
+            0.0
+        ]
         if diverging:
-            reach = max(abs(v) for v in (*seen, low or 0.0, high or 0.0))
+            reach = max(abs(v) for v in (*visible_cells, low or 0.0, high or 0.0))
             return cls(cells, -reach, reach, True)
         return cls(
-            cells, min(seen) if low is None else low, max(seen) if high is None else high, False
+            cells,
+            min(visible_cells) if low is None else low,
+            max(visible_cells) if high is None else high,
+            False,
         )
 
     def share(self, value: float) -> float:
-        """Where `value` stands between low (0) and high (1)."""
+        """Return the position of `value` between low (0) and high (1)."""
         return (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5
 
     def paint(self, row: int, column: int) -> Colour:
-        """The colour of a cell; masked cells alternate between two greys."""
+        """Return the colour of a cell; masked cells alternate between two greys."""
         value = self.values[row][column]
         if value is None:
             return HATCH[(row + column) % 2]
@@ -113,12 +118,12 @@ class _Grid:
 def _numbers(
     grid: _Grid, rows: Sequence[str], columns: Sequence[str], colour: bool, ascii: bool
 ) -> Text:
-    """Every value with two decimals on its colour."""
-    seen = [v for row in grid.values for v in row if v is not None]
-    largest = max((abs(v) for v in seen if math.isfinite(v)), default=0.0)
+    """Draw every value with two decimals on its colour."""
+    numbers = [v for row in grid.values for v in row if v is not None]
+    largest = max((abs(v) for v in numbers if math.isfinite(v)), default=0.0)
     form = ".2f" if 0.01 <= largest < 1000 or largest == 0 else ".1e"
     labels = [min(len(label), LABEL_WIDTH) for label in columns]
-    width = max([5, *labels, *(len(format(v, form)) for v in seen)]) + 1
+    width = max([5, *labels, *(len(format(v, form)) for v in numbers)]) + 1
     left = max(map(len, rows))
     text = Text(no_wrap=True)
     if columns:
@@ -139,7 +144,7 @@ def _numbers(
 
 
 def _half_blocks(grid: _Grid, rows: Sequence[str], columns: Sequence[str]) -> Text:
-    """Two rows a line: the upper one is the ink of ▀, the lower one its ground."""
+    """Draw two rows a line: the upper one as the foreground of ▀, the lower as its background."""
     left = max(map(len, rows))
     margin = 2 * left + 2 if left else 0
     text = _column_heads(columns, margin, 1)
@@ -158,7 +163,7 @@ def _half_blocks(grid: _Grid, rows: Sequence[str], columns: Sequence[str]) -> Te
 
 
 def _shades(grid: _Grid, rows: Sequence[str], columns: Sequence[str], ascii: bool) -> Text:
-    """Two characters a cell, for where there is no colour."""
+    """Draw two characters a cell, for output without colour."""
     left = max(map(len, rows))
     text = _column_heads(columns, left + 1, 2)
     for label, row in zip(rows, grid.values, strict=True):
@@ -179,7 +184,7 @@ def _shade(grid: _Grid, value: float | None, ascii: bool) -> str:
 
 
 def _column_heads(columns: Sequence[str], margin: int, width: int) -> Text:
-    """The column labels, written downwards."""
+    """Draw the column labels downwards."""
     text = Text(no_wrap=True)
     for depth in range(min(LABEL_WIDTH, max(map(len, columns), default=0))):
         letters = "".join(f"{label[depth : depth + 1]:<{width}}" for label in columns)
@@ -188,7 +193,7 @@ def _column_heads(columns: Sequence[str], margin: int, width: int) -> Text:
 
 
 def _legend(grid: _Grid, colour: bool, ascii: bool) -> Text:
-    """The colours from the least to the greatest value, and what hatching means."""
+    """Draw the colours from the lowest to the highest value, and the sign for masked cells."""
     text = Text(f"{grid.low:.3g} ", no_wrap=True)
     values = [grid.low + (grid.high - grid.low) * i / 15 for i in range(16)]
     if colour:

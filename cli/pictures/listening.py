@@ -1,4 +1,4 @@
-"""A sound above, and below it, in the same time, which parts of it each word listened to."""
+"""Picture of speech attention: the sound, and below it the attention of each word over it."""
 
 import shutil
 from collections.abc import Sequence
@@ -18,16 +18,16 @@ FLOOR = -60.0  # decibels; what is quieter is drawn as silence
 
 
 def terminal_columns() -> int:
-    """How wide a picture may be: as the terminal, or 100 where there is none."""
+    """Return the width of the terminal in columns; 100 without a terminal."""
     return shutil.get_terminal_size((100, 24)).columns
 
 
 def listening_picture(
     look: "Listening", columns: int, *, colour: bool = True, ascii: bool = False
 ) -> Text:
-    """Mel bands over time, and words over the same time, in not more than so many columns.
+    """Draw mel bands over time, and words over the same time, in at most `columns` columns.
 
-    Where time is too long for them, neighbours are drawn as one: the loudest, the sum of weights.
+    If there are more steps, neighbours are merged: the loudest band, the sum of the weights.
     """
     blocks = colour and not ascii  # half blocks: one column a cell, but two rows a line
     room = max(1, columns - (2 * LABEL_WIDTH + 2)) // (1 if blocks else 2)
@@ -57,14 +57,14 @@ def listening_picture(
     wide, narrow = max(map(len, words)), max(map(len, hertz))
     # Time must run in the same columns in both.
     shift = [(max(wide, narrow) - own) * (2 if blocks else 1) for own in (narrow, wide)]
-    picture = Text("what was heard: hertz over seconds, decibels below the loudest\n", no_wrap=True)
+    picture = Text("the sound: hertz over seconds, decibels below the loudest\n", no_wrap=True)
     picture.append_text(_shifted(draw(sound, hertz, FLOOR, 0.0, True), shift[0]))
-    picture.append("\n\nwhere each word listened, as a share\n")
+    picture.append("\n\nattention of each word over the sound, as a share\n")
     return picture.append_text(_shifted(draw(weights, words, 0.0, high, False), shift[1]))
 
 
 def _bands(look: "Listening") -> tuple[npt.NDArray[Any], list[str]]:
-    """Some mel bands together (BANDS, T), the highest first, with labels for every fourth."""
+    """Merge the mel bands into BANDS (BANDS, T), highest first, a label for every fourth."""
     groups = np.array_split(np.arange(len(look.hertz)), min(BANDS, len(look.hertz)))
     loudness = np.stack([look.loudness[group].max(axis=0) for group in groups])
     hertz = [
@@ -75,13 +75,13 @@ def _bands(look: "Listening") -> tuple[npt.NDArray[Any], list[str]]:
 
 
 def _shifted(picture: Text, by: int) -> Text:
-    """A picture further to the right."""
+    """Shift a picture to the right."""
     lines = picture.split("\n")
     return Text("\n", no_wrap=True).join(Text(" " * by).append_text(line) for line in lines)
 
 
 def _second_marks(starts: Sequence[int], seconds: float) -> list[str]:
-    """A label where a new half second begins, written downwards: 0, .5, 1 ..."""
+    """Return a label at each new half second, empty between: 0, .5, 1 ..."""
     labels, last = [], -1
     for start in starts:
         half = int(start * seconds / 0.5 + 1e-9)

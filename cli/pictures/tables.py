@@ -11,13 +11,13 @@ from cli.console import printable
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under headings; numbers (int, float) stand to the right."""
+    """Rows of cells under headings; numbers (int, float) are aligned to the right."""
 
     headings: Sequence[str]
     rows: Sequence[Sequence[object]]
 
     def __rich__(self) -> RichTable:
-        """The table for a terminal; cells are text and never markup."""
+        """Return the table for a terminal; cells are text and never markup."""
         table = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
         for index, heading in enumerate(self.headings):
             numeric = any(isinstance(row[index], int | float) for row in self.rows)
@@ -29,13 +29,13 @@ class Table:
         return table
 
     def tsv(self) -> str:
-        """One line a row with tabs between the cells, headings first, numbers in full."""
+        """Return tab-separated lines, headings first, numbers in full."""
         lines = [self.headings, *self.rows]
         return "\n".join("\t".join(printable(str(cell)) for cell in line) for line in lines)
 
 
 def _shown(cell: object) -> str:
-    """A cell as people read it: thousands apart, floats with four digits."""
+    """Format a cell for people: thousands separators, floats with four digits."""
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, int):

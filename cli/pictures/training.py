@@ -1,17 +1,22 @@
-"""A training run at a glance: status, bar and loss curve."""
+"""Pictures of a training run: status, bar and loss curve."""
 
 from rich.text import Text
 
 from cli.pictures.curve import Reference, Series, curve
-from cli.progress import Event, Progress, references
+from cli.progress import Event, TrainingProgress, references
 
 TRAIN_STYLE, VALIDATION_STYLE = "cyan", "bright_yellow"
 
 
 def training(
-    progress: Progress, *, width: int, height: int = 14, notice: str = "", ascii: bool = False
+    progress: TrainingProgress,
+    *,
+    width: int,
+    height: int = 14,
+    notice: str = "",
+    ascii: bool = False,
 ) -> Text:
-    """The state of a run, `width` columns wide; `notice` is a last line under the curve."""
+    """Draw the state of a run, `width` columns wide; `notice` is a last line under the curve."""
     picture = Text(no_wrap=True, overflow="ellipsis")
     picture.append(progress.status(width) + "\n", "bold")
     picture.append_text(bar(progress.share, width, ascii=ascii)).append("\n")
@@ -24,14 +29,14 @@ def training(
 
 
 def bar(share: float, width: int, *, ascii: bool = False) -> Text:
-    """A bar that is filled up to `share` (0 to 1)."""
+    """Draw a bar that is filled up to `share` (0 to 1)."""
     full, empty = ("#", ".") if ascii else ("━", "─")
     filled = round(share * width)
     return Text(full * filled, "green", no_wrap=True).append(empty * (width - filled), "grey50")
 
 
 def losses(
-    progress: Progress,
+    progress: TrainingProgress,
     *,
     width: int,
     height: int = 14,
@@ -39,7 +44,7 @@ def losses(
     log_x: bool = False,
     ascii: bool = False,
 ) -> Text:
-    """The loss curve of a run, in nats per token, with the reference lines of its plan."""
+    """Draw the loss curve of a run, in nats per token, with the reference lines of its plan."""
     return curve(
         [
             Series("training loss", progress.train, TRAIN_STYLE, "."),
@@ -55,5 +60,5 @@ def losses(
 
 
 def reference_lines(plan: Event) -> list[Reference]:
-    """The reference losses of a plan as lines of a picture."""
+    """Return the reference losses of a plan as lines of a picture."""
     return [Reference(name, value) for name, value in references(plan).items()]

@@ -195,6 +195,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.reference
 @pytest.mark.parametrize("settings", CASES, ids=lambda s: str(dataclasses.astuple(s)))
 def test_equal_to_librosa(settings: MFCCSettings) -> None:

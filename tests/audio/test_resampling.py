@@ -67,6 +67,7 @@ def test_the_same_rate_changes_nothing_and_copies(samples: list[float], rate: in
     assert np.array_equal(out, given_samples) and not np.shares_memory(out, given_samples)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(RATES), st.floats(-3, 3))
 def test_resampling_is_linear(seed: int, rate: int, factor: float) -> None:
@@ -75,6 +76,7 @@ def test_resampling_is_linear(seed: int, rate: int, factor: float) -> None:
     np.testing.assert_allclose(resample(one + factor * other, rate), apart, atol=1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([22_050, 44_100, 48_000]))
 def test_up_and_down_again_is_the_identity_below_the_edge(seed: int, higher: int) -> None:
@@ -86,6 +88,7 @@ def test_up_and_down_again_is_the_identity_below_the_edge(seed: int, higher: int
     np.testing.assert_allclose(again[300:3700], sound[300:3700], atol=1e-3)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.sampled_from(RATES), st.floats(-1, 1))
 def test_a_constant_stays_what_it_is(rate: int, value: float) -> None:

@@ -65,6 +65,7 @@ def test_the_same_seed_draws_the_same_whatever_the_count() -> None:
     assert [c.text for c in more] != [c.text for c in spoken_commands(6, seed=6)]
 
 
+@pytest.mark.slow
 def test_held_out_commands_share_neither_sentence_nor_speaker() -> None:
     heard = list(spoken_commands(60, n_speakers=10))
     new = list(spoken_commands(60, n_speakers=10, held_out=True))

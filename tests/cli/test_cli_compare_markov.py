@@ -86,9 +86,8 @@ def run(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     (folder / "book.txt").write_text(TEXT, encoding="utf-8")
     sizes = {"n_layer": 1, "n_head": 1, "n_embd": 16, "block_size": 16, "batch_size": 4}
-    options = dict(
-        (folder / "book.txt",), folder / "run", steps=40, eval_every=20, val_fraction=0.2, **sizes
-    )
+    place = {"texts": (folder / "book.txt",), "out": folder / "run"}
+    options = {"steps": 40, "eval_every": 20, "val_fraction": 0.2, **sizes, **place}
     for _ in create(options).run():
         pass
     return folder / "run"

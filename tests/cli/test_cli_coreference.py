@@ -14,7 +14,7 @@ from tests.cli.conftest import Outcome
         ("it saw it", "2 times 'it'"),
         ("the cat drank the wine because it was sweet", "lacks 'wine'"),
         ("", "0 times 'it'"),
-        ("it was hungry", "has no noun that 'it' could stand for"),
+        ("it was hungry", "has no noun that 'it' could refer to"),
         (
             "the cat drank " + "the " * 30 + "milk because it was sweet",
             "tokens, and the most is 24",

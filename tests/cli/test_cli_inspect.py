@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tinygrad_tf.models import GPT, GPTConfig
-from tinygrad_tf.models.huggingface import config_json, file_tensors
+from tinygrad_tf.models.huggingface import config_json
 from tinygrad_tf.storage.run_directory import RunDirectory
 
 CONFIG = GPTConfig(vocab_size=65, block_size=4, n_layer=1, n_head=2, n_embd=8, bias=False)
@@ -22,7 +22,7 @@ def run(tmp_path: Path, events) -> Path:
     directory.write_config(config_json(CONFIG, version="0.1.0", experiment=experiment))
     for event in (events.plan(), events.step(1, 4.0), events.step(2, 3.0), events.eval(2, 3.1)):
         directory.append_metrics(event)
-    directory.save_checkpoint(2, file_tensors(GPT(CONFIG)), {}, {"step": 2}, best=True)
+    directory.save_checkpoint(2, GPT(CONFIG).file_tensors(), {}, {"step": 2}, best=True)
     return tmp_path / "run"
 
 

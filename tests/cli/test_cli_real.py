@@ -424,7 +424,7 @@ def test_another_programs_model(tt, fault, tmp_path):
     code, line = fault("generate", other)
     assert code == 2 and "missing wte.weight" in line and "unexpected layer.weight" in line
     code, line = fault("train-gpt", "--resume", other)
-    assert code == 2 and "was not trained by tt" in line
+    assert code == 2 and "is not a run of this program" in line
 
 
 def test_what_is_no_run(fault, text, tmp_path):

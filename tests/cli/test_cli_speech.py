@@ -153,6 +153,13 @@ def test_one_sound_is_a_line_and_several_have_their_names(
     assert len(scores) == 2 and scores[0] >= scores[1]
 
 
+def assert_same_transcripts(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """The same texts and rates; scores may differ in the last digits by the row of the batch."""
+    assert one["transcripts"][0]["text"] == other["transcripts"][0]["text"]
+    assert one["log_prob"] == pytest.approx(other["log_prob"], rel=1e-6)
+    assert (one["seconds"], one["rate"]) == (other["seconds"], other["rate"])
+
+
 def test_json_tells_all_and_stdin_is_a_sound(
     speech_run: Path, wav: Path, tt: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,7 +168,7 @@ def test_json_tells_all_and_stdin_is_a_sound(
     told = tt("transcribe", str(speech_run), "-", str(wav), "--attention", "--json")
     piped, named = (json.loads(line) for line in told.out.splitlines())
     assert (piped["file"], named["file"]) == ("-", str(wav))
-    assert piped | {"file": str(wav)} == named
+    assert_same_transcripts(piped, named)
     assert named["rate"] == 16_000 and named["transcripts"][0]["text"] == named["text"]
     attention = named["attention"]
     assert len(attention["weights"]) == len(attention["words"])
@@ -179,8 +186,8 @@ def test_the_attention_is_drawn_and_saved(
         given = ("transcribe", str(speech_run), str(wav), "--layer", "0", "--save", str(target))
         shown = tt(*given)
         assert shown.code == 0 and f"saved {target}" in shown.err
-        assert shown.out.startswith(text) and "where each word listened" in shown.out
-        assert "where" in target.read_text(encoding="utf-8")
+        assert shown.out.startswith(text) and "attention of each word over the sound" in shown.out
+        assert "attention" in target.read_text(encoding="utf-8")
         assert tt(*given).code == 2
 
 
@@ -257,7 +264,8 @@ def test_stereo_at_another_rate_is_heard(speech_run: Path, tmp_path: Path, tt: C
     plain.write_bytes(mono)
     heard = tt("transcribe", str(speech_run), str(stereo), str(plain), "--json")
     one, other = (json.loads(line) for line in heard.out.splitlines())
-    assert one["rate"] == 44_100 and one | {"file": ""} == other | {"file": ""}
+    assert one["rate"] == 44_100
+    assert_same_transcripts(one, other)
 
 
 def test_another_kind_of_run_is_refused(tmp_path: Path, wav: Path, tt: Command) -> None:

@@ -157,7 +157,7 @@ def test_interrupted_it_saves_and_goes_on(tmp_path):
         (["train-translate", "--n-heads", "3"], "3 heads cannot share"),
         (["train-translate", "--vocab-size", "300"], "--vocab-size 300 has no meaning"),
         (["train-translate", "--max-length", "4"], "--max-length is 4"),
-        (["train-translate", "--min-lr", "1"], "min_lr is 1"),
+        (["train-translate", "--min-lr", "1"], "--min-lr is 1"),
     ],
 )
 def test_bad_input_is_one_line(tt, tmp_path, arguments, fault):
@@ -280,7 +280,7 @@ def test_fill_prints_the_text_and_the_likeliest(tt, runs):
         ("translate", "classifier", "left", "is a run of tt train-classifier"),
         ("fill", "fill", "left so", "nothing is hidden"),
         ("fill", "fill", "up _", "lacks 'up'"),
-        ("generate", "fill", "", "is a run of the task fill, not a GPT"),
+        ("generate", "fill", "", "is a run of tt train-fill, not a GPT"),
         ("classify", "none", "left", "does not exist"),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 from cli.format import clock
 from cli.interrupts import graceful_interrupt
 from cli.pictures.training import training
-from cli.progress import Progress, done_line, plan_lines
+from cli.progress import TrainingProgress, done_line, plan_lines
 from cli.train_options import TRAIN_OPTIONS
 from cli.views import STOPPING, JsonView, LiveView, PlainView, QuietView, choose_view
 
@@ -34,7 +34,7 @@ def test_options_reach_the_library_under_its_names(tt, library):
     )
     assert options["early_stop"] == 3
     untouched = set(options) - {"texts", "out", "steps", "time_limit", "learning_rate", "bias"}
-    untouched -= {"tie_weights", "early_stop", "keep_newlines", "force"}
+    untouched -= {"tie_weights", "early_stop", "keep_newlines", "force", "dry_run"}
     assert all(options[name] is None for name in untouched), "the preset decides"
 
 
@@ -181,13 +181,13 @@ def test_live_view_draws_the_curve_and_its_reference_lines(monkeypatch, events):
 
 
 def test_progress_counts_by_steps_or_by_time(events):
-    progress = Progress()
+    progress = TrainingProgress()
     assert progress.share == 0 and progress.remaining == float("inf")
     progress.absorb(events.plan(config={"steps": 100, "time_limit": 10.0}))
     progress.absorb(events.step(1, 3.0))
     progress.absorb(events.step(10, 3.0))  # after 5 seconds
     assert progress.share == 0.5 and progress.remaining == 5.0
-    progress = Progress()
+    progress = TrainingProgress()
     progress.absorb(events.plan(config={"steps": 100, "time_limit": None}))
     progress.absorb(events.step(1, 3.0))
     progress.absorb(events.step(10, 3.0))
@@ -195,14 +195,14 @@ def test_progress_counts_by_steps_or_by_time(events):
 
 
 def test_a_resumed_run_counts_the_time_of_this_sitting(events):
-    progress = Progress()
+    progress = TrainingProgress()
     progress.absorb(events.plan(config={"steps": 4000, "time_limit": 10.0}))
     progress.absorb(events.eval(400, 3.0))  # after 200 seconds, in earlier sittings
     assert (progress.share, progress.remaining) == (0.1, float("inf"))
     progress.absorb(events.step(408, 3.0))  # 4 seconds later
     assert (progress.share, progress.remaining) == (0.4, 6.0)
     assert "elapsed 3:24  ETA 0:06" in progress.status()
-    without_limit = Progress()
+    without_limit = TrainingProgress()
     without_limit.absorb(events.plan(config={"steps": 500, "time_limit": None}))
     without_limit.absorb(events.step(400, 3.0))
     without_limit.absorb(events.step(410, 3.0) | {"elapsed": 201.0})  # now ten steps a second
@@ -210,7 +210,7 @@ def test_a_resumed_run_counts_the_time_of_this_sitting(events):
 
 
 def test_the_narrow_status_keeps_the_time_to_go(events):
-    progress = Progress()
+    progress = TrainingProgress()
     progress.absorb(events.plan(config={"steps": 400_000, "time_limit": None}))
     for event in (events.step(1, 4.0), events.step(123_456, 2.5), events.eval(123_456, 2.6)):
         progress.absorb(event)
@@ -234,7 +234,7 @@ def test_one_is_singular(events):
 
 
 def test_progress_keeps_a_long_run_short(events):
-    progress = Progress()
+    progress = TrainingProgress()
     for step in range(1, 20_001):
         progress.absorb(events.step(step, 1.0))
     assert len(progress.train) <= 2048 and progress.train[-1][0] == 20_000

@@ -40,6 +40,7 @@ def test_a_slot_keeps_its_word_and_its_forms() -> None:
             PARTY.parse(story)
 
 
+@pytest.mark.slow
 def test_drawing_agrees_with_parsing_and_with_the_probabilities() -> None:
     generator = random.Random(1)
     drawn = [PARTY.draw(generator) for _ in range(20_000)]

@@ -7,6 +7,7 @@ from tinygrad_tf.corpus.letters import draw_letters, letter_nats, topic_nats, to
 from tinygrad_tf.errors import InputError
 
 
+@pytest.mark.slow
 def test_letters_are_stories_and_cost_what_the_topic_saves():
     train, held = draw_letters(200, seed=3)
     assert topic_share() == pytest.approx(4 / 33 / 6)

@@ -271,6 +271,7 @@ def all_small() -> Iterator[Phrase]:
             yield from (there(one, mood) for mood in ("statement", "question"))
 
 
+@pytest.mark.slow
 def test_one_source_has_one_translation() -> None:
     known: dict[str, str] = {}
     for phrase in (*all_small(), *draw_phrases(6000, 500)[0]):
@@ -301,6 +302,7 @@ def test_no_held_out_noun_and_adjective_were_ever_trained_on_together() -> None:
     assert sum(described_pair(p.source) in fresh for p in held_out) > 100
 
 
+@pytest.mark.slow
 def test_the_default_trains_on_every_word_and_every_construction() -> None:
     train, held_out = draw_phrases()
     words = {word for phrase in train for word in re.findall(r"\w+", phrase.text.lower())}

@@ -149,6 +149,7 @@ def test_decided_spans_name_the_branch_and_the_word_that_decides_it() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_what_is_decided_costs_the_grammar_nothing(corpus: Corpus) -> None:
     # Any other word of the slot in a decided span makes a story that cannot be.
     checked = 0

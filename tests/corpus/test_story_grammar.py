@@ -18,6 +18,7 @@ def drawn() -> list[Derivation]:
     return [GRAMMAR.draw(generator) for _ in range(DRAWN)]
 
 
+@pytest.mark.slow
 def test_every_story_has_one_derivation_with_the_probability_it_was_drawn_with(
     drawn: list[Derivation],
 ) -> None:

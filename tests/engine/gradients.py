@@ -24,6 +24,13 @@ def first_order(f: Function, inputs: Sequence[Array], up: Array) -> tuple[Array,
     return y.data, grad(y, xs, upstream=up)
 
 
+def gradients(f: Any, *inputs: Any, up: Any = None, dtype: Any = np.float64) -> list[Array]:
+    """The gradients of Σ up·f, with `up` all ones unless given."""
+    xs = leaves([np.asarray(x, dtype) for x in inputs])
+    y = f(*xs)
+    return grad(y, xs, upstream=np.ones(y.shape) if up is None else np.asarray(up, dtype))
+
+
 def second_order(
     f: Function, inputs: Sequence[Array], up: Array, along: Sequence[Array]
 ) -> list[Array]:

@@ -55,8 +55,8 @@ class BesideItsTwin(RuleBasedStateMachine):
         tensor, twin = self._pick(data)
         if twin.data < 5:
             with no_grad() if off else contextlib.nullcontext():
-                made = getattr(ops, name)(tensor)
-            self._keep(made, cut(twins.unary(name, twin), off))
+                result = getattr(ops, name)(tensor)
+            self._keep(result, cut(twins.unary(name, twin), off))
 
     @rule(data=st.data(), name=st.sampled_from(sorted(twins.BINARY)), off=st.booleans())
     def binary(self, data, name, off):
@@ -64,8 +64,8 @@ class BesideItsTwin(RuleBasedStateMachine):
         if name == "/" and abs(twin_b.data) < 0.1:
             return
         with no_grad() if off else contextlib.nullcontext():
-            made = OPERATORS[name](a, b)
-        self._keep(made, cut(twins.binary(name, twin_a, twin_b), off))
+            result = OPERATORS[name](a, b)
+        self._keep(result, cut(twins.binary(name, twin_a, twin_b), off))
 
     @rule(data=st.data(), retain=st.booleans())
     def backward(self, data, retain):
@@ -103,7 +103,7 @@ class BesideItsTwin(RuleBasedStateMachine):
 
 
 def cut(twin: Twin, off: bool) -> Twin:
-    """What is recorded of a result: nothing under no_grad, or where no parent needs it."""
+    """Remove from a twin what the engine does not record: under no_grad, or of a constant."""
     twin.parents = [(parent, slope) for parent, slope in twin.parents if parent.needs_grad]
     twin.needs_grad = bool(twin.parents) and not off
     if off:
@@ -112,20 +112,25 @@ def cut(twin: Twin, off: bool) -> Twin:
 
 
 def walk(root: Twin) -> list[Twin]:
-    """All that the root was made of, a user before what it uses, the youngest first."""
-    found = {root}
+    """List the numbers that the root was computed from, the youngest first."""
+    reached = {root}
     stack = [root]
     while stack:
         node = stack.pop()
         if not node.freed:
-            new = {parent for parent, _ in node.parents} - found
-            found |= new
+            new = {parent for parent, _ in node.parents} - reached
+            reached |= new
             stack.extend(new)
-    return sorted(found, key=lambda node: node.born, reverse=True)
+    return sorted(reached, key=lambda node: node.born, reverse=True)
 
 
 TestBesideItsTwin = BesideItsTwin.TestCase
 TestBesideItsTwin.settings = settings(max_examples=60, stateful_step_count=25)
+
+
+@pytest.mark.slow
+class TestBesideItsTwinForLong(BesideItsTwin.TestCase):
+    settings = settings(max_examples=300, stateful_step_count=25)
 
 
 @given(EIGHTHS)

@@ -334,7 +334,7 @@ def test_memory_returns_after_every_step(end: str) -> None:
 
 
 def held() -> tuple[int, int]:
-    """How many nodes live, and the bytes of the arrays made since tracing began."""
+    """Count the living nodes, and the bytes of the arrays made since tracing began."""
     arrays = tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)
     traces = tracemalloc.take_snapshot().filter_traces([arrays]).traces
     nodes = sum(type(thing) is Node for thing in gc.get_objects())

@@ -23,6 +23,7 @@ from tinygrad_tf.engine.table import RECORDS
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 few = settings(max_examples=8)
+many = settings(max_examples=24)
 SEEDS = st.integers(0, 2**16)
 
 
@@ -109,10 +110,7 @@ def test_the_strategies_draw_every_kind_of_input(kind: Any, names: set[str]) -> 
 SEARCH = settings(max_examples=400, phases=[Phase.generate], database=None)
 
 
-@every_case
-@few
-@given(data=st.data(), seed=SEEDS)
-def test_gradients_equal_differences_and_obey_the_laws(case: Case, data: Any, seed: int) -> None:
+def check_gradients(case: Case, data: Any, seed: int) -> None:
     """First and second order, float32, memory layouts, mutation: all that `gradcheck` checks."""
     f, inputs, up = drawn(case, data, seed)
     if case.record is not None:
@@ -120,9 +118,24 @@ def test_gradients_equal_differences_and_obey_the_laws(case: Case, data: Any, se
     assert not gradcheck(f, *inputs, up=up, order=2).ill_conditioned
 
 
-@pytest.mark.slow
 @every_case
 @few
+@given(data=st.data(), seed=SEEDS)
+def test_gradients_equal_differences_and_obey_the_laws(case: Case, data: Any, seed: int) -> None:
+    check_gradients(case, data, seed)
+
+
+@pytest.mark.slow
+@every_case
+@many
+@given(data=st.data(), seed=SEEDS)
+def test_gradients_of_many_inputs(case: Case, data: Any, seed: int) -> None:
+    check_gradients(case, data, seed)
+
+
+@pytest.mark.slow
+@every_case
+@many
 @given(data=st.data(), seed=SEEDS)
 def test_gradients_own_their_memory(case: Case, data: Any, seed: int) -> None:
     f, inputs, up = drawn(case, data, seed)
@@ -160,15 +173,8 @@ def test_fused_equals_composite(case: Case, data: Any, seed: int) -> None:
         np.testing.assert_allclose(mine, plain, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.reference
-@pytest.mark.parametrize("case", [c for c in CASES if c.torch is not None], ids=lambda c: c.name)
-@pytest.mark.parametrize(
-    ("dtype", "tolerance"),
-    [(np.float64, 1e-10), pytest.param(np.float32, 1e-5, marks=pytest.mark.slow)],
-)
-@settings(max_examples=4)
-@given(data=st.data(), seed=SEEDS)
-def test_equals_pytorch(case: Case, dtype: Any, tolerance: float, data: Any, seed: int) -> None:
+def compare_with_pytorch(case: Case, dtype: Any, tolerance: float, data: Any, seed: int) -> None:
+    """Values, gradients and gradients of gradients."""
     torch = pytest.importorskip("torch")
     inputs, options = data.draw(case.inputs)
     inputs = [x.astype(dtype) for x in inputs]
@@ -193,3 +199,28 @@ def test_equals_pytorch(case: Case, dtype: Any, tolerance: float, data: Any, see
         expected = other.numpy(force=True)
         size = 1.0 + np.max(np.abs(expected), initial=0.0)
         np.testing.assert_allclose(mine, expected, rtol=0, atol=tolerance * size)
+
+
+in_pytorch = pytest.mark.parametrize(
+    "case", [c for c in CASES if c.torch is not None], ids=lambda case: case.name
+)
+
+
+@pytest.mark.reference
+@in_pytorch
+@settings(max_examples=4)
+@given(data=st.data(), seed=SEEDS)
+def test_equals_pytorch(case: Case, data: Any, seed: int) -> None:
+    compare_with_pytorch(case, np.float64, 1e-10, data, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.reference
+@in_pytorch
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-10), (np.float32, 1e-5)])
+@few
+@given(data=st.data(), seed=SEEDS)
+def test_equals_pytorch_for_more_inputs(
+    case: Case, dtype: Any, tolerance: float, data: Any, seed: int
+) -> None:
+    compare_with_pytorch(case, dtype, tolerance, data, seed)

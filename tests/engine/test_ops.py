@@ -6,19 +6,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.engine.gradients import Array, first_order, leaves, second_order
+from tests.engine.gradients import Array, first_order, leaves
 from tinygrad_tf import Tensor, grad, ops
 
 nan, inf = math.nan, math.inf
-ARRAYS = tuple[Any, ...]
 
 
 def check(f: Any, inputs: Any, expected: Any, up: Any = None, dtype: Any = np.float64) -> None:
     """The gradients of Σ up·f are these, nan and infinities included."""
     xs = leaves([np.asarray(x, dtype) for x in inputs])
     y = f(*xs)
-    found = grad(y, xs, upstream=np.ones(y.shape) if up is None else np.asarray(up, dtype))
-    for ours, known in zip(found, expected, strict=True):
+    slopes = grad(y, xs, upstream=np.ones(y.shape) if up is None else np.asarray(up, dtype))
+    for ours, known in zip(slopes, expected, strict=True):
         assert ours.shape == np.shape(known) and ours.dtype == dtype
         np.testing.assert_array_equal(ours, known)
 
@@ -84,6 +83,7 @@ QUIET = {
     "var over no axis": one(lambda x: ops.var(x, axis=()), [1.0, 2.0], [0, 0]),
     "norm over no axis": one(lambda x: ops.norm(x, axis=()), [-1.0, 2.0], [-1, 1]),
     "softmax of -inf": one(ops.softmax, [-inf, -inf], [0, 0]),
+    "softmax beside -inf": one(ops.softmax, [[-inf, -inf], [0.0, -inf]], [[0, 0], [0, 0]]),
     "log_softmax of -inf": one(ops.log_softmax, [-inf, -inf], [1, 1]),
     "logsumexp of -inf": one(ops.logsumexp, [-inf, -inf], [0, 0]),
     "logsumexp beside -inf": one(ops.logsumexp, [-inf, 0.0], [0, 1]),
@@ -139,6 +139,8 @@ def test_values_at_the_edges() -> None:
     bare = np.array([-inf, -inf])
     for f, x, value in (
         (ops.softmax, bare, [0, 0]),
+        (ops.softmax, np.array([[-inf, -inf], [0.0, -inf]]), [[0, 0], [1, 0]]),
+        (lambda x: ops.cross_entropy(x, [-100, -100]), np.ones((2, 3)), 0),
         (ops.log_softmax, bare, [-inf, -inf]),
         (ops.logsumexp, bare, -inf),
         (ops.prod, np.ones(0), 1),
@@ -165,21 +167,6 @@ def test_division_does_not_underflow_before_it_must() -> None:
     np.testing.assert_allclose([dx, dy], [1e25, -1e25], rtol=1e-6)
 
 
-def test_products_with_zeros_can_be_differentiated_again() -> None:
-    # d²(xyz) is z dx dy + ...: at x = y = 0 it is there although the gradient is 0.
-    found = second_order(
-        ops.prod, [np.array([0.0, 0.0, 3.0])], np.ones(()), [np.array([1.0, 0, 0])]
-    )
-    np.testing.assert_array_equal(found[0], [0, 3, 0])
-
-
-def test_a_tensor_is_not_assigned_to() -> None:
-    x: Any = Tensor([1.0, 2.0], requires_grad=True)
-    with pytest.raises(TypeError):
-        x[0] = 3.0
-
-
-SCALARS: list[Any] = [2, 2.0, np.float64(2), np.array(2.0)]
 UNARY = [
     *("exp", "expm1", "log", "log1p", "sqrt", "square", "negative", "absolute", "reciprocal"),
     *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "erf"),
@@ -205,12 +192,3 @@ def test_float32_stays_without_float64_in_between(name: str) -> None:
             assert node.dtype == np.float32, node.op
             stack.extend(node.parents)
     assert y.dtype == gradient.dtype == np.float32
-
-
-@pytest.mark.parametrize("name", ["maximum", "minimum", "arctan2", "power", "divide", "clip"])
-@pytest.mark.parametrize("scalar", SCALARS, ids=repr)
-def test_float32_beside_numbers_stays_float32(name: str, scalar: Any) -> None:
-    x = Tensor(np.array([0.25, 2.0], np.float32), requires_grad=True)
-    y = getattr(ops, name)(x, scalar)
-    assert y.dtype == np.float32
-    assert grad(y, x, upstream=np.ones(2)).dtype == np.float32

@@ -1,4 +1,4 @@
-"""What the public functions refuse, and the reason they give."""
+"""Arguments that the public functions refuse, with the reason."""
 
 from typing import Any
 
@@ -7,28 +7,6 @@ import pytest
 
 from tinygrad_tf import GradcheckError, Tensor, grad, gradcheck, no_grad, ops
 from tinygrad_tf.engine.graph import Fused, Op
-
-
-@pytest.mark.parametrize("ids", [[4], [-1]])
-def test_embedding_refuses_ids_outside_the_table(ids: list[int]) -> None:
-    with pytest.raises(IndexError, match="4 rows"):
-        ops.embedding(np.zeros((4, 2)), ids)
-
-
-def test_embedding_and_cross_entropy_refuse_what_is_no_id() -> None:
-    with pytest.raises(TypeError, match="integers"):
-        ops.embedding(np.zeros((4, 2)), [0.5])
-    with pytest.raises(IndexError, match="3 logits"):
-        ops.cross_entropy(np.zeros((2, 3)), [0, 3])
-    with pytest.raises(ValueError, match="shape"):
-        ops.cross_entropy(np.zeros((2, 3)), [0])
-
-
-def test_a_mask_that_carries_a_gradient_is_refused() -> None:
-    x, mask = np.ones((1, 2, 2)), Tensor(np.zeros((2, 2)), requires_grad=True)
-    with pytest.raises(TypeError, match="detach"):
-        ops.attention(x, x, x, mask=mask)
-    assert ops.attention(x, x, x, mask=mask.detach()).shape == (1, 2, 2)
 
 
 @pytest.mark.parametrize(
@@ -136,24 +114,6 @@ def test_numpys_arguments_mean_what_they_mean_there_or_are_refused() -> None:
     np.testing.assert_array_equal(np.concatenate([first, second]).data, plain)
 
 
-def test_shapes_and_masks_that_mean_nothing_are_refused() -> None:
-    x = Tensor(np.ones((2, 3, 4)), requires_grad=True)
-    with pytest.raises(TypeError, match="mask of int64"):
-        ops.attention(x, x, x, mask=np.tril(np.ones((3, 3), np.int64)))
-    with pytest.raises(ValueError, match="do not go together"):
-        ops.attention(x, x[:1], x[:1])
-    with pytest.raises(ValueError, match="divided into 3 parts"):
-        ops.self_attention(x, 1)
-    with pytest.raises(ValueError, match="batch, time and channels"):
-        ops.attention(x[0], x[0], x[0])
-    with pytest.raises(ValueError, match=r"rows of numbers, \(V, C\)"):
-        ops.embedding(np.ones((4, 2, 3)), [0])
-    with pytest.raises(ValueError, match="no entries"):
-        ops.layer_norm(np.ones((2, 0)))
-    with pytest.raises(ValueError, match="is no matrix"):
-        x @ 2.0
-
-
 def test_whole_numbers_become_floats_where_numpy_makes_them_so() -> None:
     rows = Tensor([[1, 2, 3]])
     assert ops.cross_entropy(rows, [0]).item() == pytest.approx(2.4076059644443806)
@@ -176,7 +136,7 @@ def test_a_rule_that_does_not_fit_its_op_is_refused_when_it_is_made() -> None:
 
 
 def test_one_array_given_for_two_inputs_does_no_harm() -> None:
-    def backward(g: Any, y: Any, inputs: Any, extras: Any, needs: Any) -> Any:
+    def backward(g: Any, inputs: Any, extras: Any, needs: Any) -> Any:
         return (2.0 * g,) * 2
 
     both = Fused("both", lambda a, b: (2.0 * (a + b), ()), backward, lambda a, b: 2.0 * (a + b))
@@ -195,14 +155,6 @@ def test_one_array_given_for_two_inputs_does_no_harm() -> None:
 
     with pytest.raises(GradcheckError, match="shares memory with that of"):
         gradcheck(lambda a, b: 2.0 * (a + b), np.ones(3), np.ones(3), backward=by_hand)
-
-
-def test_logsumexp_of_infinity_and_nan_is_as_in_pytorch() -> None:
-    for values, expected in (([np.inf, 1.0], [np.nan, 0.0]), ([np.nan, 1.0], [np.nan, np.nan])):
-        x = Tensor(values, requires_grad=True)
-        with np.errstate(invalid="ignore"):
-            ops.logsumexp(x).backward()
-        np.testing.assert_array_equal(x.grad, expected)
 
 
 def test_a_context_may_be_entered_again() -> None:

@@ -91,7 +91,7 @@ def test_unknown_characters_are_named_with_place_and_neighbour():
     assert "'“' (U+201C, position 106, nearest known \"'\")" in message
     assert "'日' (U+65E5, position 110)" in message
     assert message.count("U+00E9") == 1
-    assert "--unknown skip" in message
+    assert '`unknown="skip"`' in message
 
 
 def test_many_unknown_characters_are_counted():

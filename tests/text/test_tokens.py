@@ -1,6 +1,7 @@
 """Token files: every token of the text in one split, in order, and every fault named."""
 
 import json
+import re
 import sys
 import tracemalloc
 from itertools import pairwise
@@ -11,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinygrad_tf.errors import FailedError, InputError
+from tinygrad_tf.text.held_out import train_size
 from tinygrad_tf.text.reading import FileSource, StringSource
 from tinygrad_tf.text.tokenizers import ByteTokenizer, CharTokenizer
-from tinygrad_tf.text.tokens import build_tokens, open_tokens, token_dtype, train_size
+from tinygrad_tf.text.tokens import build_tokens, open_tokens, token_dtype
 
 BYTES = ByteTokenizer()
 fractions = st.floats(0.001, 0.999)
@@ -116,7 +118,7 @@ def test_large_vocabulary_is_stored_whole(tmp_path):
 
 @pytest.mark.parametrize("fraction", [0.0, 1.0, -0.1, 1.5, float("nan"), float("inf")])
 def test_fractions_out_of_range_are_refused(tmp_path, fraction):
-    with pytest.raises(InputError, match="--val-fraction"):
+    with pytest.raises(InputError, match=r"`val_fraction=0\.1`"):
         build(tmp_path, "text", val_fraction=fraction)
 
 
@@ -142,7 +144,7 @@ def test_unknown_character_is_placed_in_the_whole_text(tmp_path, text, lines, po
             64,
             0.1,
             "the validation split has 41 tokens and needs block_size + 1 = 65; "
-            "use --block-size 32 or --val-fraction 0.16",
+            "use `block_size=32` or `val_fraction=0.16`",
         ),
         (400, 64, 0.9, "the training split has 40 tokens and needs block_size + 1 = 65; use "),
         (60, 64, 0.2, "splits have 48 and 12 tokens and need block_size + 1 = 65"),
@@ -166,11 +168,10 @@ def test_every_way_out_works(tmp_path_factory, size, block_size, fraction):
     try:
         data.require(block_size)
     except InputError as fault:
-        words = fault.next.split()
-        for option, value in pairwise(words):
-            if option == "--block-size":
+        for field, value in re.findall(r"`(\w+)=([\d.]+)`", fault.next):
+            if field == "block_size":
                 data.require(int(value))
-            if option == "--val-fraction":
+            else:
                 build(folder, "x" * size, val_fraction=float(value)).require(block_size)
     else:
         assert min(len(data.train.tokens), len(data.val.tokens)) > block_size
@@ -259,6 +260,7 @@ def test_a_full_disk_is_named(tmp_path):
         build(tmp_path, "text " * 9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [False, True])
 def test_memory_does_not_grow_with_the_text(tmp_path, lines):
     path = tmp_path / "book.txt"

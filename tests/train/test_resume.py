@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.language_runs import create
+from tests.language_runs import create, resume
 from tinygrad_tf.errors import FailedError, InputError, TinygradError
 from tinygrad_tf.storage.run_directory import RunDirectory
 from tinygrad_tf.train.run import Run
@@ -130,7 +130,7 @@ def flip(path: Path, bit: int | None = None) -> None:
     path.write_bytes(data)
 
 
-def resume(run: Path) -> list:
+def finish(run: Path) -> list:
     experiment = resume(run)
     experiment.plan()
     return train(experiment)
@@ -146,7 +146,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(half, tmp_path, outco
     damage(half / "checkpoints/000010" / name)
     if damage is Path.unlink:
         damage(half / name)
-    events = resume(half)
+    events = finish(half)
     (warning,) = (event for event in events if event.event == "warning")
     assert name in warning.message and "checkpoint of step 8 is used" in warning.message
     assert outcome(half) == outcome(tmp_path / "whole")
@@ -158,7 +158,7 @@ def test_two_damaged_checkpoints_are_the_end(half, name):
     for step in ("000008", "000010"):
         flip(half / "checkpoints" / step / name)
     with pytest.raises(InputError, match=rf"000010/{name} "):
-        resume(half)
+        finish(half)
     assert (half / "metrics.jsonl").read_bytes() == before, "nothing is lost by trying"
 
 
@@ -166,7 +166,7 @@ def test_two_damaged_checkpoints_are_the_end(half, name):
 def test_a_lost_or_damaged_pointer_is_made_again(half, tmp_path, outcome, damage):
     """The checkpoints are whole: they must be neither passed over nor overwritten."""
     damage(half / "latest.json")
-    events = resume(half)
+    events = finish(half)
     (warning,) = (event for event in events if event.event == "warning")
     assert "rebuilt" in warning.message and "step 10 is the latest" in warning.message
     assert outcome(half) == outcome(tmp_path / "whole")
@@ -177,16 +177,16 @@ def test_a_lost_or_damaged_pointer_is_made_again(half, tmp_path, outcome, damage
 def test_damaged_furniture_is_named(half, name, damage):
     damage(half / name)
     with pytest.raises(InputError) as fault:
-        resume(half)
+        finish(half)
     assert Path(name).name in str(fault.value) and "\n" not in str(fault.value)
 
 
 def test_lost_or_damaged_tokens_are_made_again_from_the_text(half, tmp_path, outcome):
     flip(half / "data" / "train.bin")
     with pytest.raises(InputError, match=r"remove .*data"):
-        resume(half)
+        finish(half)
     shutil.rmtree(half / "data")
-    resume(half)
+    finish(half)
     assert outcome(half) == outcome(tmp_path / "whole")
 
 
@@ -201,7 +201,7 @@ def test_no_flipped_bit_goes_unseen(half, tmp_path, outcome, name):
         shutil.copytree(half, copy)
         flip(path, rng.randrange(8 * path.stat().st_size))
         try:
-            resume(copy)
+            finish(copy)
         except TinygradError as fault:
             assert "\n" not in str(fault)
         else:
@@ -214,7 +214,7 @@ def test_a_setting_that_was_edited_is_not_trained_with(half):
     config["tt"]["experiment"]["training"]["learning_rate"] = 0.5
     (half / "config.json").write_text(json.dumps(config), encoding="utf-8")
     with pytest.raises(InputError, match=r"config\.json has been altered"):
-        resume(half)
+        finish(half)
 
 
 def test_another_text_is_refused(half, tmp_path):
@@ -222,12 +222,12 @@ def test_another_text_is_refused(half, tmp_path):
     content = text.read_text(encoding="utf-8")
     text.write_text(content.replace("cat", "act", 1), encoding="utf-8")
     with pytest.raises(InputError, match=r"text of .* has changed"):
-        resume(half)
+        finish(half)
     text.unlink()
     with pytest.raises(InputError, match="no file"):
-        resume(half)
+        finish(half)
     text.write_text(content, encoding="utf-8")
-    assert resume(half)[-1].steps == 20
+    assert finish(half)[-1].steps == 20
 
 
 def test_another_text_is_refused_even_without_its_tokens(half, tmp_path, outcome):
@@ -236,10 +236,10 @@ def test_another_text_is_refused_even_without_its_tokens(half, tmp_path, outcome
     text.write_text(content.replace("cat", "act", 1), encoding="utf-8")
     shutil.rmtree(half / "data")
     with pytest.raises(InputError, match="text"):
-        resume(half)
+        finish(half)
     text.write_text(content, encoding="utf-8")
     shutil.rmtree(half / "data", ignore_errors=True)
-    resume(half)
+    finish(half)
     assert outcome(half) == outcome(tmp_path / "whole")
 
 
@@ -250,7 +250,7 @@ def test_another_tokenizer_is_refused(half):
     fields["vocab"] = "".join(sorted(fields["vocab"]))
     path.write_text(json.dumps(fields), encoding="utf-8")
     with pytest.raises(InputError, match="tokenizer"):
-        resume(half)
+        finish(half)
 
 
 def test_what_is_no_run_is_not_resumed(tmp_path):
@@ -268,7 +268,7 @@ def test_what_is_no_run_is_not_resumed(tmp_path):
         ("strange", "is not a run of this program"),
     ):
         with pytest.raises(InputError, match=fault):
-            resume(tmp_path / name)
+            finish(tmp_path / name)
 
 
 # --- killed, by the real command ---

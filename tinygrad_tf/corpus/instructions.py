@@ -1,9 +1,7 @@
 """Instructions about short strings, with their answers: `reverse abc = cba`.
 
-A model is tuned on several at once, and asked about strings that it knows from other instructions
-only; or two of them are carried out in turn, `sort first cab = a`, two that it never saw together.
-Without the instruction, `abc = `, the answer is anybody's guess: a soft prompt learns to say to a
-frozen model which it is.
+A model is tuned on several at once, and tested on strings that it knows from other instructions
+only.
 """
 
 import random
@@ -23,13 +21,11 @@ TASKS: Mapping[str, Callable[[str], str]] = {
     "first": lambda word: word[0],
     "last": lambda word: word[-1],
 }
-# Which can come first of two, as they leave something to do.
-FIRST_STEPS = ("reverse", "upper", "double", "sort")
 LETTERS = "abcdefgh"
 
 
 class Instruction(NamedTuple):
-    """What is asked, up to and with the space before the answer, and the answer."""
+    """A task for a word: the prompt, up to and with the space before the answer, and the answer."""
 
     prompt: str
     answer: str
@@ -42,28 +38,24 @@ class Instruction(NamedTuple):
         return self.prompt + self.answer
 
 
-def instruct(task: str, word: str, *, named: bool = True) -> Instruction:
-    """`reverse abc = cba`, or without the task's name `abc = cba`.
+def instruct(task: str, word: str) -> Instruction:
+    """Return the instruction `reverse abc = cba`.
 
-    Of several tasks with spaces between, each works on what the one before gave. InputError for a
-    task that is not in TASKS, or an empty word.
+    InputError for a task that is not in TASKS, or an empty word.
     """
     if not word:
         raise InputError(f"there is nothing to {task}", "give a word of at least one letter")
-    answer = word
-    for step in task.split(" "):
-        if step not in TASKS:
-            raise InputError(f"there is no task {step!r}", f"choose from {', '.join(TASKS)}")
-        answer = TASKS[step](answer)
-    return Instruction(f"{task} {word} = " if named else f"{word} = ", answer, task, word)
+    if task not in TASKS:
+        raise InputError(f"there is no task {task!r}", f"choose from {', '.join(TASKS)}")
+    return Instruction(f"{task} {word} = ", TASKS[task](word), task, word)
 
 
 def draw_instructions(
     n_words: int = 500, seed: int = 0, *, held_out: float = 0.1
 ) -> tuple[tuple[Instruction, ...], tuple[Instruction, ...]]:
-    """Every task for every one of the drawn words, to train on; and the share held out.
+    """Return every task for every one of the drawn words to train on, and the share held out.
 
-    What is held out is a word with a task: with other tasks the word is trained on, as is the task
+    A word is held out with a task: with other tasks the word is trained on, as is the task
     with other words. InputError where there are no such words, or no such share.
     """
     words = draw_words(n_words, seed)
@@ -75,59 +67,10 @@ def draw_instructions(
     )
 
 
-def draw_two_steps(
-    n_words: int = 100, seed: int = 0, *, held_out: float = 0.15
-) -> tuple[tuple[Instruction, ...], tuple[Instruction, ...]]:
-    """Every task and pair of tasks for every one of the words; and the share of pairs held out.
-
-    Of what is held out each task is trained on alone, and in its place with others. InputError
-    where there are no such words, or no such share.
-    """
-    words = draw_words(n_words, seed)
-    pairs: list[Combination] = [
-        ("then", first, second)
-        for first in FIRST_STEPS
-        for second in TASKS
-        if second not in (first, "copy")
-    ]
-    held = _held_out(pairs, held_out, seed)
-    known = [*TASKS, *(" ".join(one[1:]) for one in pairs if one not in held)]
-    asked = [" ".join(one[1:]) for one in held]
-    return (
-        _shuffled((instruct(task, word) for task in known for word in words), seed),
-        _shuffled((instruct(task, word) for task in asked for word in words), seed),
-    )
-
-
-def draw_unnamed(
-    count: int,
-    seed: int = 0,
-    *,
-    task: str | None = None,
-    words: tuple[str, ...] | None = None,
-) -> tuple[Instruction, ...]:
-    """Examples that do not say what is asked, as `abc = cba`.
-
-    Without `task` each follows one at random: what a model to be frozen is trained on. With
-    `task` all follow that one: what a soft prompt is trained on, and tested. Words are drawn from
-    `words`, by default from those of `draw_words` for the seed. InputError for an unknown task, a
-    count below 1, or no words.
-    """
-    if count < 1 or (words is not None and not words):
-        raise InputError(f"{count} examples cannot be drawn", "take at least one, and some words")
-    known = draw_words(seed=seed) if words is None else words
-    generator = seeded(seed, "unnamed")
-    names = tuple(TASKS)
-    return tuple(
-        instruct(task or choose(names, generator), choose(known, generator), named=False)
-        for _ in range(count)
-    )
-
-
 def draw_words(
     n_words: int = 500, seed: int = 0, *, shortest: int = 2, longest: int = 4
 ) -> tuple[str, ...]:
-    """Different strings of LETTERS, each length as likely as another.
+    """Return different strings of LETTERS, each length as likely as another.
 
     The first words are the same whatever their number. InputError where there are not so many.
     """

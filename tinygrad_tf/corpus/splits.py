@@ -1,19 +1,18 @@
 """What the drawn languages share: seeded choices, and combinations that are never trained on."""
 
 import random
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from tinygrad_tf.errors import InputError
+from tinygrad_tf.text.word_tokenizer import split_words
 
 # Two words that stand in a relation, which its name comes before: ("noun-adjective", "cat", "red").
 Combination = tuple[str, str, str]
 
 # So many draws in a row without anything new, and there is nothing new left.
 _PATIENCE = 5000
-_PIECES = re.compile(r"\w+|[^\w\s]")
 
 
 class Example(Protocol):
@@ -99,22 +98,17 @@ def draw_split(
     train = _distinct(
         draw, lambda e: not e.combinations & held, n_train, seeded(seed, "train"), always
     )
-    words = {word for example in train for word in pieces(example.text)}
+    words = {word for example in train for word in split_words(example.text)}
     constructions = {example.construction for example in train}
 
     def is_test(example: AnyExample) -> bool:
         return (
             bool(example.combinations & held)
             and example.construction in constructions
-            and words.issuperset(pieces(example.text))
+            and words.issuperset(split_words(example.text))
         )
 
     return train, _distinct(draw, is_test, n_held_out, seeded(seed, "held out"))
-
-
-def pieces(text: str) -> list[str]:
-    """The words of a text, and its marks one by one."""
-    return _PIECES.findall(text)
 
 
 def _distinct(

@@ -189,13 +189,7 @@ def _gelu_forward(x: Array, *, approximate: bool) -> tuple[Array, Gradients]:
 
 
 def _gelu_backward(
-    g: Array,
-    _y: None,
-    inputs: Gradients,
-    extras: Gradients,
-    _needs: Sequence[bool],
-    *,
-    approximate: bool,
+    g: Array, inputs: Gradients, extras: Gradients, _needs: Sequence[bool], *, approximate: bool
 ) -> Gradients:
     """Compute dy/dx = (1 + t)/2 + x t'(x)/2; t' is (1 - t²) u'(x), or twice the normal density."""
     x, g_flat, t = (np.ascontiguousarray(a).reshape(-1) for a in (inputs[0], g, extras[0]))

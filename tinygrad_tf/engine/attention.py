@@ -69,23 +69,20 @@ def _weights(q: Array, k: Array, causal: bool, mask: Array | None) -> Array:
     return scores
 
 
-def _attend(
-    q: Array, k: Array, v: Array, causal: bool, mask: Array | None, drop: Array | None
-) -> tuple[Array, Array]:
-    """Return the context, (B, T, H*d_v), and the weights before dropout."""
-    weights = _weights(q, k, causal, mask)
-    batch, heads, queries = q.shape[:-1]
-    context = np.empty((batch, queries, heads * v.shape[-1]), q.dtype)
-    np.matmul(weights if drop is None else weights * drop, v, out=split_heads(context, heads))
-    return context, weights
-
-
 def _attend_backward(
-    g: Array, weights: Array, parts: Gradients, drop: Array | None, into: Gradients
+    g: Array,
+    weights: Array,
+    parts: Gradients,
+    into: Gradients,
+    *,
+    n_head: int,
+    drop: Array | None,
+    **_masking: Any,
 ) -> None:
-    """Write the gradients of q, k and v into the arrays of `into`; g is (B, H, T, d_v)."""
-    q, k, v = parts
-    dq, dk, dv = into
+    """Write the gradients of `parts`, the q, k and v of all heads, to the arrays of `into`."""
+    g = split_heads(g, n_head)
+    q, k, v = (split_heads(x, n_head) for x in parts)
+    dq, dk, dv = (split_heads(x, n_head) for x in into)
     dropped = weights if drop is None else weights * drop
     np.matmul(np.swapaxes(dropped, -1, -2), g, out=dv)
     dscores = np.matmul(g, np.swapaxes(v, -1, -2))
@@ -101,40 +98,20 @@ def _attend_backward(
 
 # --- queries, keys and values apart: (B, T, H*d_k), (B, S, H*d_k), (B, S, H*d_v) ---
 def _attention_forward(
-    q: Array,
-    k: Array,
-    v: Array,
-    *,
-    n_head: int,
-    causal: bool,
-    mask: Array | None,
-    drop: Array | None,
+    q: Array, k: Array, v: Array, *, n_head: int, drop: Array | None, **masking: Any
 ) -> tuple[Array, Gradients]:
     q, k, v = (split_heads(x, n_head) for x in (q, k, v))
-    context, weights = _attend(q, k, v, causal, mask, drop)
+    weights = _weights(q, k, **masking)
+    context = np.empty((*q.shape[::2], n_head * v.shape[-1]), q.dtype)
+    np.matmul(weights if drop is None else weights * drop, v, out=split_heads(context, n_head))
     return context, (weights,)
 
 
 def _attention_backward(
-    g: Array,
-    _y: None,
-    inputs: Gradients,
-    extras: Gradients,
-    _needs: Sequence[bool],
-    *,
-    n_head: int,
-    causal: bool,
-    mask: Array | None,
-    drop: Array | None,
+    g: Array, inputs: Gradients, extras: Gradients, _needs: Sequence[bool], **options: Any
 ) -> Gradients:
     gradients = tuple(np.empty_like(x) for x in inputs)
-    _attend_backward(
-        split_heads(g, n_head),
-        extras[0],
-        tuple(split_heads(x, n_head) for x in inputs),
-        drop,
-        tuple(split_heads(x, n_head) for x in gradients),
-    )
+    _attend_backward(g, extras[0], inputs, gradients, **options)
     return gradients
 
 
@@ -152,16 +129,9 @@ def plain_scores(
 
 
 def _attention_composite(
-    q: Any,
-    k: Any,
-    v: Any,
-    *,
-    n_head: int,
-    causal: bool,
-    mask: Array | None,
-    drop: Array | None,
+    q: Any, k: Any, v: Any, *, n_head: int, drop: Array | None, **masking: Any
 ) -> Any:
-    scores = plain_scores(q, k, n_head=n_head, causal=causal, mask=mask)
+    scores = plain_scores(q, k, n_head=n_head, **masking)
     weights = softmax(scores, axis=-1)
     if drop is not None:
         weights = weights * drop
@@ -196,16 +166,8 @@ def attention(
             f"query {query.shape}, key {key.shape} and value {value.shape} do not go together: "
             f"give (B, T, H*d_k), (B, S, H*d_k) and (B, S, H*d_v)"
         )
-    return record(
-        _attention,
-        query,
-        key,
-        value,
-        n_head=n_head,
-        causal=causal,
-        mask=additive_mask(mask),
-        drop=drop,
-    )
+    options = {"n_head": n_head, "causal": causal, "mask": additive_mask(mask), "drop": drop}
+    return record(_attention, query, key, value, **options)
 
 
 # --- packed self-attention: (B, T, 3C), the columns being Q, K and V ---
@@ -214,42 +176,19 @@ def _thirds(qkv: Any) -> tuple[Any, Any, Any]:
     return qkv[..., :width], qkv[..., width : 2 * width], qkv[..., 2 * width :]
 
 
-def _self_attention_forward(qkv: Array, **options: Any) -> tuple[Array, Gradients]:
-    return _attention_forward(*_thirds(qkv), **options)
-
-
 def _self_attention_backward(
-    g: Array,
-    _y: None,
-    inputs: Gradients,
-    extras: Gradients,
-    _needs: Sequence[bool],
-    *,
-    n_head: int,
-    causal: bool,
-    mask: Array | None,
-    drop: Array | None,
+    g: Array, inputs: Gradients, extras: Gradients, _needs: Sequence[bool], **options: Any
 ) -> Gradients:
     dqkv = np.empty_like(inputs[0])
-    _attend_backward(
-        split_heads(g, n_head),
-        extras[0],
-        tuple(split_heads(x, n_head) for x in _thirds(inputs[0])),
-        drop,
-        tuple(split_heads(x, n_head) for x in _thirds(dqkv)),
-    )
+    _attend_backward(g, extras[0], _thirds(inputs[0]), _thirds(dqkv), **options)
     return (dqkv,)
-
-
-def _self_attention_composite(qkv: Any, **options: Any) -> Any:
-    return _attention_composite(*_thirds(qkv), **options)
 
 
 _self_attention = Fused(
     "self_attention",
-    _self_attention_forward,
+    lambda qkv, **options: _attention_forward(*_thirds(qkv), **options),
     _self_attention_backward,
-    _self_attention_composite,
+    lambda qkv, **options: _attention_composite(*_thirds(qkv), **options),
 )
 
 
@@ -260,14 +199,8 @@ def self_attention(
     """Compute `attention` of a sequence to itself; Q, K and V are the thirds of qkv (B, T, 3C)."""
     qkv = as_tensor(qkv)
     _require_heads(3 * n_head, qkv=qkv)
-    return record(
-        _self_attention,
-        qkv,
-        n_head=n_head,
-        causal=causal,
-        mask=additive_mask(mask),
-        drop=drop,
-    )
+    options = {"n_head": n_head, "causal": causal, "mask": additive_mask(mask), "drop": drop}
+    return record(_self_attention, qkv, **options)
 
 
 # --- arguments ---

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_tf.engine import mutation
-from tinygrad_tf.engine.graph import Fused, Node, Recorded, mode, switched
+from tinygrad_tf.engine.graph import Context, Fused, Node, Recorded, mode
 from tinygrad_tf.types import Array
 
 Lift = Callable[[Any, "Node | None"], Any]
@@ -93,12 +93,12 @@ def _shares(node: Node, gradient: Any, lift: Lift | None) -> Sequence[Any]:
         mutation.require_unchanged(node)
     if lift is not None and mode.anomaly:
         # A fault within a rule is reported as the fault of the operation that it belongs to.
-        with switched("anomaly", False):
+        with Context("anomaly", False):
             return _shares(node, gradient, lift)
     if lift is None:
         if isinstance(op, Fused):
             needs = [parent is not None for parent in parents]
-            return op.backward(gradient, node.output, inputs, node.extras, needs, **node.params)
+            return op.backward(gradient, inputs, node.extras, needs, **node.params)
         output = node.output
     else:
         inputs = tuple(

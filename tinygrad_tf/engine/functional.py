@@ -37,7 +37,7 @@ def _linear_forward(x: Array, weight: Array, bias: Array | None) -> tuple[Array,
 
 
 def _linear_backward(
-    g: Array, _y: None, inputs: Gradients, _extras: Gradients, needs: Sequence[bool]
+    g: Array, inputs: Gradients, _extras: Gradients, needs: Sequence[bool]
 ) -> Gradients:
     x, weight, _ = inputs
     rows = _rows(g)
@@ -62,7 +62,25 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
     return record(_linear, x, weight, bias)
 
 
-# --- layer normalisation over the last axis (Ba et al. 2016), biased variance ---
+# --- normalisation over the last axis ---
+def _reciprocal_root(x: Array, eps: float) -> Array:
+    """Return 1 / √(mean(x²) + eps) of each row, (..., 1)."""
+    result: Array = np.vecdot(x, x)[..., None]
+    result *= 1.0 / x.shape[-1]
+    result += eps
+    np.sqrt(result, out=result)
+    return np.reciprocal(result, out=result)
+
+
+def _times_mean_product(normal: Array, h: Array) -> Array:
+    """Multiply each row of x̂ by mean(h x̂), in place."""
+    along = np.vecdot(h, normal)[..., None]
+    along *= 1.0 / normal.shape[-1]
+    normal *= along
+    return normal
+
+
+# --- layer normalisation (Ba et al. 2016), biased variance ---
 def _layer_norm_forward(
     x: Array, weight: Array | None, bias: Array | None, *, eps: float
 ) -> tuple[Array, Gradients]:
@@ -70,11 +88,7 @@ def _layer_norm_forward(
     mean = np.add.reduce(x, axis=-1, keepdims=True)
     mean *= 1.0 / width
     y = x - mean
-    rstd = np.vecdot(y, y)[..., None]
-    rstd *= 1.0 / width
-    rstd += eps
-    np.sqrt(rstd, out=rstd)
-    np.reciprocal(rstd, out=rstd)
+    rstd = _reciprocal_root(y, eps)
     y *= rstd
     if weight is not None:
         y *= weight
@@ -84,7 +98,7 @@ def _layer_norm_forward(
 
 
 def _layer_norm_backward(
-    g: Array, _y: None, inputs: Gradients, extras: Gradients, needs: Sequence[bool], *, eps: float
+    g: Array, inputs: Gradients, extras: Gradients, needs: Sequence[bool], *, eps: float
 ) -> Gradients:
     x, weight, _ = inputs
     mean, rstd = extras
@@ -97,13 +111,10 @@ def _layer_norm_backward(
         return None, dweight, dbias
     # dx = rstd (h - mean(h) - x̂ mean(h x̂)), h = g γ
     h = g if weight is None else g * weight
-    along = np.vecdot(h, normal)[..., None]
-    along *= 1.0 / width
-    normal *= along
     centre = np.add.reduce(h, axis=-1, keepdims=True)
     centre *= 1.0 / width
     dx = h - centre
-    dx -= normal
+    dx -= _times_mean_product(normal, h)
     dx *= rstd
     return dx, dweight, dbias
 
@@ -134,13 +145,9 @@ def _normalised(x: Any, name: str) -> Tensor:
     return rows
 
 
-# --- root mean square normalisation over the last axis (Zhang & Sennrich 2019) ---
+# --- root mean square normalisation (Zhang & Sennrich 2019) ---
 def _rms_norm_forward(x: Array, weight: Array | None, *, eps: float) -> tuple[Array, Gradients]:
-    rstd = np.vecdot(x, x)[..., None]
-    rstd *= 1.0 / x.shape[-1]
-    rstd += eps
-    np.sqrt(rstd, out=rstd)
-    np.reciprocal(rstd, out=rstd)
+    rstd = _reciprocal_root(x, eps)
     y = x * rstd
     if weight is not None:
         y *= weight
@@ -148,7 +155,7 @@ def _rms_norm_forward(x: Array, weight: Array | None, *, eps: float) -> tuple[Ar
 
 
 def _rms_norm_backward(
-    g: Array, _y: None, inputs: Gradients, extras: Gradients, needs: Sequence[bool], *, eps: float
+    g: Array, inputs: Gradients, extras: Gradients, needs: Sequence[bool], *, eps: float
 ) -> Gradients:
     x, weight = inputs
     rstd, width = extras[0], x.shape[-1]
@@ -158,10 +165,7 @@ def _rms_norm_backward(
         return None, dweight
     # dx = rstd (h - x̂ mean(h x̂)), h = g γ
     h = g if weight is None else g * weight
-    along = np.vecdot(h, normal)[..., None]
-    along *= 1.0 / width
-    normal *= along
-    dx = np.subtract(h, normal, out=normal)
+    dx = np.subtract(h, _times_mean_product(normal, h), out=normal)
     dx *= rstd
     return dx, dweight
 
@@ -187,18 +191,8 @@ def rms_norm(x: Any, weight: Any = None, eps: float | None = None) -> Tensor:
 
 
 # --- embedding: rows of a table ---
-def _embedding_forward(table: Array, *, ids: Array) -> tuple[Array, tuple[()]]:
-    return np.take(table, ids, axis=0), ()
-
-
 def _embedding_backward(
-    g: Array,
-    _y: None,
-    inputs: Gradients,
-    _extras: Gradients,
-    _needs: Sequence[bool],
-    *,
-    ids: Array,
+    g: Array, inputs: Gradients, _extras: Gradients, _needs: Sequence[bool], *, ids: Array
 ) -> Gradients:
     """Add each row's gradient to the row of the table it came from."""
     table = inputs[0]
@@ -213,12 +207,12 @@ def _embedding_backward(
     return (out,)
 
 
-def _embedding_composite(table: Any, *, ids: Array) -> Any:
-    return table[ids]
-
-
 _embedding = Fused(
-    "embedding", _embedding_forward, _embedding_backward, _embedding_composite, reads_inputs=False
+    "embedding",
+    lambda table, ids: (np.take(table, ids, axis=0), ()),
+    _embedding_backward,
+    lambda table, ids: table[ids],
+    reads_inputs=False,
 )
 
 
@@ -298,7 +292,6 @@ def _counted(targets: Array, ignore_index: int) -> tuple[Array, Array, int]:
 
 def _cross_entropy_backward(
     g: Array,
-    _y: None,
     inputs: Gradients,
     extras: Gradients,
     _needs: Sequence[bool],

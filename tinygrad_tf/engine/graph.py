@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial, wraps
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -100,18 +100,17 @@ class Op:
 class Fused:
     """A frequent operation whose derivative was worked out by hand for all inputs at once.
 
-    `forward(*inputs, **params)` returns (y, extras); `backward(g, y, inputs, extras, needs,
-    **params)` returns one gradient per input, None where `needs` is false. `composite` defines the
-    same function by other ops: tests compare with it, and it is differentiated when a derivative
-    is itself differentiated. `reads_inputs` is false where no derivative depends
-    on the values of the inputs.
+    `forward(*inputs, **params)` returns (y, extras); `backward(g, inputs, extras, needs, **params)`
+    returns one gradient per input, None where `needs` is false. `composite` defines the same
+    function by other ops: tests compare with it, and it is differentiated when a derivative is
+    itself differentiated. `reads_inputs` is false where no derivative depends on the values of
+    the inputs.
     """
 
     name: str
     forward: Callable[..., tuple[Any, tuple[Any, ...]]]
     backward: Callable[..., Sequence[Any]]
     composite: Callable[..., Any]
-    keeps_output: bool = False
     reads_inputs: bool = True
 
 
@@ -177,18 +176,8 @@ class _Mode(threading.local):
 mode = _Mode()
 
 
-class Context(Protocol):
+class Context:
     """A context that switches a mode on or off, in this thread; also a decorator."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: Any, fault: Any, trace: Any, /) -> bool | None: ...
-
-    def __call__(self, function: F, /) -> F: ...
-
-
-class switched:
-    """Set one of the modes within this context, in this thread; also a decorator."""
 
     def __init__(self, name: str, on: bool) -> None:
         self._name, self._on = name, on
@@ -201,12 +190,12 @@ class switched:
     def __exit__(self, *_: object) -> None:
         setattr(mode, self._name, self._before.pop())
 
-    def __call__(self, function: F, /) -> F:
+    def __call__(self, function: F) -> F:
         """Return the function, each call of it within a context of its own."""
 
         @wraps(function)
         def within(*args: Any, **kwargs: Any) -> Any:
-            with switched(self._name, self._on):
+            with Context(self._name, self._on):
                 return function(*args, **kwargs)
 
         return cast(F, within)
@@ -214,12 +203,12 @@ class switched:
 
 def no_grad() -> Context:
     """Record nothing within this context, in this thread; also a decorator."""
-    return switched("recording", False)
+    return Context("recording", False)
 
 
 def enable_grad() -> Context:
     """Record operations again within this context, in this thread; also a decorator."""
-    return switched("recording", True)
+    return Context("recording", True)
 
 
 def _used_arguments(op: Op, rule: Rule | None) -> tuple[bool, ...]:

@@ -15,6 +15,7 @@ from tinygrad_tf.engine.table import (
     as_axes,
     as_axis,
     as_tensor,
+    primitive,
     public,
     record,
     register,
@@ -32,9 +33,6 @@ _transpose = Op(
     "transpose",
     lambda x, axes: np.transpose(x, axes),
     (lambda g, _y, _x, axes: np.transpose(g, np.argsort(axes)),),
-)
-_broadcast_to = Op(
-    "broadcast_to", lambda x, shape: np.broadcast_to(x, shape), (lambda g, _y, _x, shape: g,)
 )
 
 
@@ -91,6 +89,12 @@ def ravel(x: Any) -> Tensor:
     return reshape(x, (-1,))
 
 
+def as_line(x: Any, axis: int | None) -> tuple[Tensor, int]:
+    """Return x and the axis as a non-negative int; for None, x flattened and its only axis."""
+    x = as_tensor(x)
+    return (ravel(x), 0) if axis is None else (x, as_axis(x, axis))
+
+
 @public(numpy=np.expand_dims)
 def expand_dims(x: Any, axis: Any) -> Tensor:
     """Insert new axes of length 1 at the given places."""
@@ -105,10 +109,10 @@ def squeeze(x: Any, axis: Any = None) -> Tensor:
     return reshape(x, np.squeeze(x.data, axis).shape)
 
 
-@public(_broadcast_to, numpy=np.broadcast_to)
-def broadcast_to(x: Any, shape: tuple[int, ...]) -> Tensor:
+@primitive(lambda g, _y, _x, shape: g, numpy=np.broadcast_to)
+def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
     """Repeat x along new axes and along axes of length 1, to reach the shape."""
-    return record(_broadcast_to, x, shape=shape)
+    return np.broadcast_to(x, shape)
 
 
 # --- repetition and padding ---
@@ -129,10 +133,8 @@ def tile(x: Any, reps: int | Sequence[int]) -> Tensor:
 @public(numpy=np.repeat, method=True)
 def repeat(x: Any, repeats: int | Sequence[int], axis: int | None = None) -> Tensor:
     """Repeat each entry `repeats` times along an axis; None flattens x first."""
-    x = as_tensor(x)
-    if axis is None:
-        x, axis = ravel(x), 0
-    at, times = as_axis(x, axis), np.asarray(repeats)
+    x, at = as_line(x, axis)
+    times = np.asarray(repeats)
     if times.size != 1:
         return take(
             x, np.repeat(np.arange(x.shape[at]), times if times.size else times.astype(int)), at
@@ -327,10 +329,8 @@ def _plain_index(part: Any) -> Any:
 @public(numpy=np.take, method=True)
 def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
     """Return the entries or slices at `indices` along an axis; None flattens x first."""
-    x = as_tensor(x)
-    if axis is None:
-        x, axis = ravel(x), 0
-    return getitem(x, (slice(None),) * as_axis(x, axis) + (as_array(indices),))
+    x, at = as_line(x, axis)
+    return getitem(x, (slice(None),) * at + (as_array(indices),))
 
 
 @public(numpy=np.take_along_axis)
@@ -349,19 +349,14 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Tensor:
 @public(numpy=np.argsort, method=True)
 def argsort(x: Any, axis: int | None = -1, descending: bool = False) -> Tensor:
     """Return the indices that sort x, equal entries in their old order; there is no gradient."""
-    x = as_tensor(x)
-    if axis is None:
-        x, axis = ravel(x), 0
-    return Tensor(_order(x.data, as_axis(x, axis), descending))
+    x, at = as_line(x, axis)
+    return Tensor(_order(x.data, at, descending))
 
 
 @public(numpy=np.sort)
 def sort(x: Any, axis: int | None = -1, descending: bool = False) -> Tensor:
     """Sort the entries along an axis; None flattens x first."""
-    x = as_tensor(x)
-    if axis is None:
-        x, axis = ravel(x), 0
-    at = as_axis(x, axis)
+    x, at = as_line(x, axis)
     return take_along_axis(x, _order(x.data, at, descending), at)
 
 

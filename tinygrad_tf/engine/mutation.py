@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_tf.engine.graph import Context, Fused, Node, switched
+from tinygrad_tf.engine.graph import Context, Fused, Node
 from tinygrad_tf.types import Array
 
 
@@ -33,7 +33,7 @@ def mutation_checks_off() -> Context:
     For loops in this thread that change no array between forward and backward: it saves one pass
     over the arrays in each direction.
     """
-    return switched("guarding", False)
+    return Context("guarding", False)
 
 
 def detect_anomaly() -> Context:
@@ -42,7 +42,7 @@ def detect_anomaly() -> Context:
     The error names the operation, the shapes of its inputs and the line that called it, in the
     forward and in the backward pass of this thread. It is several times slower: for debugging.
     """
-    return switched("anomaly", True)
+    return Context("anomaly", True)
 
 
 # --- changed arrays ---

@@ -17,13 +17,12 @@ import numpy as np
 from tinygrad_tf.engine.backward import column_sum
 from tinygrad_tf.engine.elementwise import absolute, power, root, square, where
 from tinygrad_tf.engine.graph import Op
-from tinygrad_tf.engine.manipulation import reshape, squeeze, transpose
+from tinygrad_tf.engine.manipulation import as_line, reshape, squeeze, transpose
 from tinygrad_tf.engine.table import (
     FUNCTIONS,
     NUMPY,
     as_array,
     as_axes,
-    as_axis,
     as_real,
     as_tensor,
     public,
@@ -130,22 +129,17 @@ _cumprod = Op("cumprod", lambda x, axis: np.cumprod(x, axis=axis), (_cumprod_rul
 _prod = Op("prod", lambda x, axis: np.multiply.reduce(x, axis=axis), (_prod_rule,))
 
 
-def _line(x: Any, axis: int | None) -> tuple[Tensor, int]:
-    x = as_tensor(x)
-    return (reshape(x, (-1,)), 0) if axis is None else (x, as_axis(x, axis))
-
-
 @public(_cumsum, numpy=(np.cumsum, np.add.accumulate), method=True)
 def cumsum(x: Any, axis: int | None = None) -> Tensor:
     """Return the sums of the first 1, 2, ... entries along an axis; None flattens x first."""
-    x, axis = _line(x, axis)
+    x, axis = as_line(x, axis)
     return record(_cumsum, x, axis=axis)
 
 
 @public(_cumprod, numpy=(np.cumprod, np.multiply.accumulate), method=True)
 def cumprod(x: Any, axis: int | None = None) -> Tensor:
     """Return the products of the first 1, 2, ... entries along an axis; None flattens x first."""
-    x, axis = _line(x, axis)
+    x, axis = as_line(x, axis)
     return record(_cumprod, x, axis=axis)
 
 

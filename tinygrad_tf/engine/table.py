@@ -94,8 +94,8 @@ def public(
 
     op: the op that it records, if it is not in the table yet. numpy: the NumPy function that it
     answers to, or a tuple of them. method: whether it is also a method of Tensor, or the method,
-    where this has another signature. operators: Tensor's operators, such as ("__add__",
-    "__radd__"); the second receives its operands in reverse.
+    where this has another signature; the class Tensor declares it for type checkers. operators:
+    Tensor's operators, such as ("__add__", "__radd__"); the second gets its operands in reverse.
     """
 
     def decorate(function: F) -> F:
@@ -107,8 +107,8 @@ def public(
             NUMPY[answered] = function
         if method:
             setattr(Tensor, name, function if method is True else method)
-        for operator, made in zip(operators, (function, _reversed(function)), strict=False):
-            setattr(Tensor, operator, made)
+        for operator, operate in zip(operators, (function, _reversed(function)), strict=False):
+            setattr(Tensor, operator, operate)
         return function
 
     return decorate
@@ -191,10 +191,7 @@ def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: 
     options = {k: v for k, v in kwargs.items() if v is not None or k == "axis"}
     if function is not None and set(options) <= set(_parameters(function)):
         return function(*inputs, **({"axis": 0} | options))
-    raise TypeError(
-        f"np.{ufunc.__name__} ({method}) with {sorted(kwargs) or 'these arguments'} "
-        f"has no derivative here; use tinygrad_tf.ops, or t.detach().numpy()"
-    )
+    raise _no_derivative(f"{ufunc.__name__} ({method}) with {sorted(kwargs) or 'these arguments'}")
 
 
 def _array_function(self: Tensor, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -202,28 +199,29 @@ def _array_function(self: Tensor, func: Any, types: Any, args: Any, kwargs: Any)
     if func in _PLAIN:
         return _plain(func, args, kwargs)
     if func not in NUMPY:
-        raise TypeError(
-            f"np.{func.__name__} has no derivative here; use tinygrad_tf.ops, or t.detach().numpy()"
-        )
+        raise _no_derivative(func.__name__)
     ours, theirs = NUMPY[func], _signature(func)
     if theirs is None or func in (np.where, np.einsum):
         return ours(*args, **kwargs)
     first, *rest = theirs.bind(*args, **kwargs).arguments.items()
-    known = _parameters(ours)
+    accepted = _parameters(ours)
     options: dict[str, Any] = {}
     for name, value in rest:
         parameter = theirs.parameters[name]
         named = value if parameter.kind is Parameter.VAR_KEYWORD else {name: value}
         for key, part in named.items():
             key = _RENAMED.get(key, key)
-            if key in known:
+            if key in accepted:
                 options[key] = part
             elif part is not None and part is not parameter.default:
-                raise TypeError(
-                    f"np.{func.__name__} with {key}= has no derivative here; "
-                    f"use tinygrad_tf.ops, or t.detach().numpy()"
-                )
+                raise _no_derivative(f"{func.__name__} with {key}=")
     return ours(first[1], **options)
+
+
+def _no_derivative(call: str) -> TypeError:
+    return TypeError(
+        f"np.{call} has no derivative here; use tinygrad_tf.ops, or t.detach().numpy()"
+    )
 
 
 def _plain(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:

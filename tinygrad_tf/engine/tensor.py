@@ -75,8 +75,6 @@ class Tensor(Recorded):
         node.params = params
         if isinstance(op, Fused):
             node.inputs, node.extras = tuple(arrays), extras
-            if op.keeps_output:
-                node.output = result
         else:
             keeps_output, keeps = op.kept(tuple([p is not None for p in parents]))
             node.inputs = tuple([x if k else None for x, k in zip(arrays, keeps, strict=True)])
@@ -314,26 +312,38 @@ Binary = Callable[[Tensor, Any], Tensor]
 
 
 class Reduction(Protocol):
+    """A method such as `sum`, over some axes or all."""
+
     def __call__(self, axis: Any = None, keepdims: bool = False) -> Tensor: ...
 
 
 class Variance(Protocol):
+    """A reduction that divides by the number of entries less `ddof`."""
+
     def __call__(self, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor: ...
 
 
 class AlongAxis(Protocol):
+    """A method that needs an axis alone."""
+
     def __call__(self, axis: Any = ...) -> Tensor: ...
 
 
 class Sorting(Protocol):
+    """A method that orders the entries along an axis."""
+
     def __call__(self, axis: int | None = -1, descending: bool = False) -> Tensor: ...
 
 
 class Clipping(Protocol):
+    """A method that limits the entries to a range."""
+
     def __call__(self, min: Any = None, max: Any = None) -> Tensor: ...
 
 
 class ByIndex(Protocol):
+    """A method that takes integers, and the axis along which they count."""
+
     def __call__(self, indices: Any, axis: int | None = None, /) -> Tensor: ...
 
 

@@ -10,7 +10,7 @@ the parameters of a model are one argument (see `Module.substituted`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -22,74 +22,50 @@ from tinygrad_tf.engine.tensor import Tensor
 from tinygrad_tf.types import Array
 
 Function = Callable[..., Any]
+Inputs = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
+
+
+# --- types of `grad`: arrays, or Tensors with `create_graph`, in the structure of the inputs ---
+class _Options(TypedDict, total=False):
+    upstream: Any
+    retain_graph: bool | None
+
+
+class _ForArrays(_Options, total=False):
+    create_graph: Literal[False]
+
+
+class _ForTensors(_Options):
+    create_graph: Literal[True]
+
+
+class _ForEither(_Options):
+    create_graph: bool
 
 
 @overload
-def grad(
-    loss: Tensor,
-    inputs: Tensor,
-    *,
-    upstream: Any = None,
-    create_graph: Literal[False] = False,
-    retain_graph: bool | None = None,
-) -> Array: ...
+def grad(loss: Tensor, inputs: Tensor, **options: Unpack[_ForArrays]) -> Array: ...
+@overload
+def grad(loss: Tensor, inputs: Tensor, **options: Unpack[_ForTensors]) -> Tensor: ...
+@overload
+def grad(loss: Tensor, inputs: Sequence[Tensor], **options: Unpack[_ForArrays]) -> list[Array]: ...
 @overload
 def grad(
-    loss: Tensor,
-    inputs: Sequence[Tensor],
-    *,
-    upstream: Any = None,
-    create_graph: Literal[False] = False,
-    retain_graph: bool | None = None,
-) -> list[Array]: ...
-@overload
-def grad(
-    loss: Tensor,
-    inputs: Mapping[str, Tensor],
-    *,
-    upstream: Any = None,
-    create_graph: Literal[False] = False,
-    retain_graph: bool | None = None,
-) -> dict[str, Array]: ...
-@overload
-def grad(
-    loss: Tensor,
-    inputs: Tensor,
-    *,
-    upstream: Any = None,
-    create_graph: Literal[True],
-    retain_graph: bool | None = None,
-) -> Tensor: ...
-@overload
-def grad(
-    loss: Tensor,
-    inputs: Sequence[Tensor],
-    *,
-    upstream: Any = None,
-    create_graph: Literal[True],
-    retain_graph: bool | None = None,
+    loss: Tensor, inputs: Sequence[Tensor], **options: Unpack[_ForTensors]
 ) -> list[Tensor]: ...
 @overload
 def grad(
-    loss: Tensor,
-    inputs: Mapping[str, Tensor],
-    *,
-    upstream: Any = None,
-    create_graph: Literal[True],
-    retain_graph: bool | None = None,
-) -> dict[str, Tensor]: ...
+    loss: Tensor, inputs: Mapping[str, Tensor], **options: Unpack[_ForArrays]
+) -> dict[str, Array]: ...
 @overload
 def grad(
-    loss: Tensor,
-    inputs: Tensor | Sequence[Tensor] | Mapping[str, Tensor],
-    *,
-    upstream: Any = None,
-    create_graph: bool = False,
-    retain_graph: bool | None = None,
-) -> Any: ...
+    loss: Tensor, inputs: Mapping[str, Tensor], **options: Unpack[_ForTensors]
+) -> dict[str, Tensor]: ...
+@overload
+def grad(loss: Tensor, inputs: Inputs, **options: Unpack[_ForEither]) -> Any: ...
 def grad(
     loss: Tensor,
-    inputs: Tensor | Sequence[Tensor] | Mapping[str, Tensor],
+    inputs: Inputs,
     *,
     upstream: Any = None,
     create_graph: bool = False,
@@ -274,14 +250,14 @@ class _Traced:
     def _reaches_outside(self, ends: Sequence[Node | None]) -> bool:
         """Say whether the graph of these nodes has a leaf that is not `fresh`."""
         waiting = [node for node in ends if node is not None]
-        seen = set(waiting)
+        visited = set(waiting)
         while waiting:
             node = waiting.pop()
             if node.op is None and node not in self.fresh:
                 return True
             for parent in node.parents or ():
-                if parent is not None and parent not in seen:
-                    seen.add(parent)
+                if parent is not None and parent not in visited:
+                    visited.add(parent)
                     waiting.append(parent)
         return False
 

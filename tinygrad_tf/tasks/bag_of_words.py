@@ -1,4 +1,4 @@
-"""What a text says without the order of its words: the line that an encoder has to beat."""
+"""Predictions from the words of a text without their order, which an encoder has to surpass."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_COUNTS = 20_000_000
 
 
 def counts(sources: Sequence[Array], vocab_size: int) -> Array | None:
-    """How often each token stands in each source, (N, V); None where that is too large a table."""
+    """Count each token in each source, (N, V); return None where the table would be too large."""
     if len(sources) * vocab_size > MOST_COUNTS:
         return None
     table = np.zeros((len(sources), vocab_size), np.float32)
@@ -28,7 +28,7 @@ def counts(sources: Sequence[Array], vocab_size: int) -> Array | None:
 
 
 def predict_classes(train: Array, labels: Array, held_out: Array, n_classes: int) -> Array:
-    """The classes of held-out counts by logistic regression on all of the training counts."""
+    """Predict the classes of held-out counts by logistic regression on the training counts."""
     weight = Parameter(np.zeros((train.shape[1], n_classes), np.float32))
     bias = Parameter(np.zeros(n_classes, np.float32))
     parameters = {"weight": weight, "bias": bias}
@@ -41,7 +41,7 @@ def predict_classes(train: Array, labels: Array, held_out: Array, n_classes: int
 
 
 def predict_numbers(train: Array, numbers: Array, held_out: Array) -> Array:
-    """The numbers of held-out counts by ridge regression."""
+    """Predict the numbers of held-out counts by ridge regression."""
     centre, mean = train.mean(axis=0), numbers.mean()
     x = (train - centre).astype(np.float64)
     normal = x.T @ x + RIDGE * np.eye(x.shape[1])

@@ -20,10 +20,10 @@ from tinygrad_tf.models.targets import pad_sequences
 from tinygrad_tf.tasks import bag_of_words
 from tinygrad_tf.tasks.example_task import ExampleTask
 from tinygrad_tf.tasks.examples import LabelledExamples
-from tinygrad_tf.tasks.held_out import hold_out, hold_out_by
 from tinygrad_tf.tasks.task_tokenizer import PAD, TaskTokenizer, learn_tokenizer, read_tokenizer
 from tinygrad_tf.tasks.tsv import format_columns, parse_columns
 from tinygrad_tf.text import scores
+from tinygrad_tf.text.held_out import hold_out
 from tinygrad_tf.text.pairs import read_labelled, read_pairs
 from tinygrad_tf.text.reading import read_text
 from tinygrad_tf.train.recipe import Recipe, TrainOptions
@@ -309,7 +309,7 @@ def _read(
     if regression:
         return hold_out(_read_numbers(Path(data)), val_fraction, seed)
     examples = [(one.label, one.text) for one in read_labelled(data)]
-    return hold_out_by([label for label, _ in examples], examples, val_fraction, seed)
+    return hold_out(examples, val_fraction, seed, [label for label, _ in examples])
 
 
 def _read_numbers(path: Path) -> list[Example]:

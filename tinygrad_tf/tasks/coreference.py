@@ -135,11 +135,17 @@ class CoreferenceTask(ExampleTask):
 
 
 class CoreferenceModel:
-    """The model of a coreference task: iterate over `run()` to train it, then `read` sentences."""
+    """The model of a coreference task: iterate over `run()` to train it, then `read` sentences.
 
-    def __init__(self, seed: int = 0, **settings: Any) -> None:
-        self.task = CoreferenceTask.create(seed=seed, **settings)
+    `settings` are those of TrainOptions.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        self.task = CoreferenceTask.create(**settings)
         self.model, self.tokenizer = self.task.model, self.task.tokenizer
+
+    def __repr__(self) -> str:
+        return f"CoreferenceModel({self.model!r})"
 
     def run(self) -> Iterator[Event]:
         """Train, and yield what happens."""
@@ -169,8 +175,8 @@ class CoreferenceModel:
         try:
             ids = pad_sequences([self.tokenizer.encode(" ".join(w), longest) for w in split], 0)
         except InputError as fault:
-            known = ", ".join(sorted(self.tokenizer.tokenizer.to_json()["words"]))
-            raise InputError(fault.what, f"this language has the words {known}") from None
+            words_known = ", ".join(sorted(self.tokenizer.tokenizer.to_json()["words"]))
+            raise InputError(fault.what, f"this language has the words {words_known}") from None
         with no_grad(), record() as values:
             logits = self.model.forward(ids).data.astype(np.float64)
         patterns = np.stack(

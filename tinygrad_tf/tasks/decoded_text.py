@@ -1,4 +1,4 @@
-"""What an encoder-decoder wrote, and where it looked while it wrote."""
+"""The text that an encoder-decoder wrote, and its attention while it wrote."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class DecodedText:
     tokens: tuple[int, ...]
 
     @classmethod
-    def of(cls, h: Hypothesis, side: TaskTokenizer) -> DecodedText:
-        """The text of a hypothesis, in the language of a side."""
-        return cls(side.decode(h.tokens), h.log_prob, h.score, h.finished, h.tokens)
+    def of(cls, h: Hypothesis, tokenizer: TaskTokenizer) -> DecodedText:
+        """Make the text of a hypothesis, in the language of a tokenizer."""
+        return cls(tokenizer.decode(h.tokens), h.log_prob, h.score, h.finished, h.tokens)
 
     def steps(self, end_id: int) -> tuple[int, ...]:
-        """Every token that was chosen: the text's, and END where it was finished."""
+        """Return every token that was chosen: the text's, and END where it was finished."""
         return (*self.tokens, *([end_id] if self.finished else []))
 
 
@@ -44,7 +44,7 @@ def cross_attention(
     layer: int | None = None,
     head: int | None = None,
 ) -> tuple[Array, int]:
-    """The weights (n_tgt, n_src) behind a text, and their layer; rows are `written.steps`.
+    """Return the weights (n_tgt, n_src) behind a text, and their layer; rows are `written.steps`.
 
     By default those of the last decoder layer, which decides what is written, its heads averaged.
     Layers and heads count from 0; raises InputError where there is no such one.
@@ -54,9 +54,9 @@ def cross_attention(
     _require_one_of("layer", layer, config.n_decoder_layers)
     if head is not None:
         _require_one_of("head", head, config.n_heads)
-    given = np.array([[config.start_id, *written.steps(config.end_id)[:-1]]])
+    target = np.array([[config.start_id, *written.steps(config.end_id)[:-1]]])
     with no_grad(), record() as values:
-        model.forward(source, given, lengths)
+        model.forward(source, target, lengths)
     heads = values[f"decoder.{layer}.cross_attn.hook_pattern"].data[0]  # (H, n_tgt, n_src)
     return heads.mean(axis=0) if head is None else heads[head], layer
 

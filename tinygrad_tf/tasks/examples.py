@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.encoder import MaskedLanguageModel
 from tinygrad_tf.models.targets import pad_sequences
-from tinygrad_tf.text.tokens import random_generator
+from tinygrad_tf.text.held_out import random_generator
 from tinygrad_tf.train.order import EpochOrder
 from tinygrad_tf.types import Array, Ids
 
@@ -76,11 +76,7 @@ class ExampleBatches:
         self._order = EpochOrder(examples.lengths, batch_size, seed)
 
     def __repr__(self) -> str:
-        done = self._order.state()
-        return (
-            f"ExampleBatches({len(self.examples.lengths):,} examples, epoch {done['epoch']}, "
-            f"batch {done['cursor']} of {done['batches_per_epoch']})"
-        )
+        return f"ExampleBatches({len(self.examples.lengths):,} examples, {self._order})"
 
     def next_batch(self) -> Padded:
         """Return the next batch."""

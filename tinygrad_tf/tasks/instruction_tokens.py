@@ -5,22 +5,22 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf.corpus.combinations import INSTRUCTIONS, THEN
 from tinygrad_tf.errors import InputError
-
-Ids = npt.NDArray[Any]
+from tinygrad_tf.types import Ids
 
 COLON = ": "
 _CHARACTERS = "\n:" + string.digits + string.ascii_letters
 
 
 class InstructionTokenizer:
-    """`reverse then copy: copy` is (reverse)( then )(copy)(: )(c)(o)(p)(y)."""
+    """A tokenizer of instructions: `reverse then copy: copy` is
+    (reverse)( then )(copy)(: )(c)(o)(p)(y).
+    """
 
     tokens: ClassVar[tuple[str, ...]] = (*INSTRUCTIONS, THEN, COLON, *_CHARACTERS)
     vocab_size: ClassVar[int] = len(tokens)
@@ -30,7 +30,7 @@ class InstructionTokenizer:
         self._ids = {token: i for i, token in enumerate(self.tokens)}
 
     def encode(self, text: str) -> Ids:
-        """The ids (N,) of a text; InputError for what is no letter, digit or instruction."""
+        """Encode a text as ids (N,); InputError for what is no letter, digit or instruction."""
         try:
             ids = [self._ids[token] for token in self._pattern.findall(text)]
         except KeyError as fault:
@@ -40,5 +40,5 @@ class InstructionTokenizer:
         return np.array(ids, np.int64)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids (N,)."""
+        """Decode ids (N,) to a text."""
         return "".join(self.tokens[int(i)] for i in ids)

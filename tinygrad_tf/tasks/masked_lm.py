@@ -19,9 +19,9 @@ from tinygrad_tf.errors import InputError
 from tinygrad_tf.models.encoder import EncoderConfig, MaskedLanguageModel
 from tinygrad_tf.tasks.example_task import ExampleTask
 from tinygrad_tf.tasks.examples import HiddenExamples, in_batches
-from tinygrad_tf.tasks.held_out import hold_out
 from tinygrad_tf.tasks.predictor import Predictor
 from tinygrad_tf.tasks.task_tokenizer import TaskTokenizer, learn_tokenizer, read_tokenizer
+from tinygrad_tf.text.held_out import hold_out
 from tinygrad_tf.text.reading import read_text
 from tinygrad_tf.text.tokenizers import Unknown
 from tinygrad_tf.train.recipe import Recipe, TrainOptions

@@ -10,10 +10,10 @@ import numpy as np
 
 from tinygrad_tf.corpus.letters import AUTHOR, draw_letters, topic_nats
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.tasks.held_out import hold_out
+from tinygrad_tf.text.held_out import hold_out, train_size
 from tinygrad_tf.text.reading import FileSource
 from tinygrad_tf.text.tokenizers import Tokenizer
-from tinygrad_tf.text.tokens import BOUNDARY, TokenFile, train_size
+from tinygrad_tf.text.tokens import BOUNDARY, TokenFile
 
 
 @dataclass(frozen=True)

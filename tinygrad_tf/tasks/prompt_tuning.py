@@ -157,10 +157,10 @@ class PromptTask(TokenTask):
 
 
 class PromptTuning:
-    """One tuning: make it, look at `plan()`, then iterate over `run()`, which writes the file.
+    """The tuning of a prompt: make it, look at `plan()`, then iterate over `run()`.
 
-    Raises InputError for a run that is not whole, a text that it has no characters for, and an
-    `out` that exists.
+    `run()` writes the file. Raises InputError for a run that is not whole, a text that it has no
+    characters for, and an `out` that exists.
     """
 
     def __init__(self, options: PromptTuningOptions) -> None:

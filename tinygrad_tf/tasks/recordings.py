@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tinygrad_tf.errors import InputError
+from tinygrad_tf.text.held_out import random_generator
 from tinygrad_tf.text.pairs import read_pairs
 from tinygrad_tf.text.reading import read_text
-from tinygrad_tf.text.tokens import random_generator
 from tinygrad_tf.text.word_tokenizer import split_words
 
 
@@ -22,15 +22,15 @@ class Recording(NamedTuple):
 
 
 def spoken_form(text: str) -> str:
-    """The words of a text as they are heard: in lower case, and without marks."""
+    """Return the words of a text as they are pronounced: in lower case, and without marks."""
     words = (word.lower() for word in split_words(text))
     return " ".join(word for word in words if any(map(str.isalnum, word)))
 
 
 def find_recordings(where: Path) -> list[Recording]:
-    """The recordings of a directory, or of an index of lines `file<TAB>text`.
+    """Find the recordings of a directory, or of an index of lines `file<TAB>text`.
 
-    In a directory, and in those within it, what is said in a.wav stands in a.txt beside it; or the
+    In a directory, and in those within it, a.txt beside a.wav has the words of it; or the
     directory has an index of its own, its only .tsv, whose files it names from where it lies.
     Raises InputError for one that lacks the other, and for a text without a word.
     """
@@ -46,7 +46,7 @@ def find_recordings(where: Path) -> list[Recording]:
 
 
 def _from_index(index: Path) -> list[Recording]:
-    found = []
+    recordings = []
     for line, (name, text) in enumerate(read_pairs(index), 1):
         wav = index.parent / name
         if not wav.is_file():
@@ -54,8 +54,8 @@ def _from_index(index: Path) -> list[Recording]:
                 f"{index}, line {line}: {wav} is no file",
                 "write each line as file<TAB>text, the file as seen from the index",
             )
-        found.append(Recording(wav, _words(text, f"{index}, line {line}")))
-    return found
+        recordings.append(Recording(wav, _words(text, f"{index}, line {line}")))
+    return recordings
 
 
 def _from_pairs(directory: Path) -> list[Recording]:
@@ -63,10 +63,10 @@ def _from_pairs(directory: Path) -> list[Recording]:
     wavs, texts = ([p for p in files if p.suffix.lower() == end] for end in (".wav", ".txt"))
     if not wavs:
         raise InputError(f"{directory} holds no WAVs", "put a.wav with a.txt there, and more")
-    known, heard = set(texts), {wav.with_suffix(".txt") for wav in wavs}
+    described, recorded = set(texts), {wav.with_suffix(".txt") for wav in wavs}
     for some, what in (
-        ([wav for wav in wavs if wav.with_suffix(".txt") not in known], ".txt beside it"),
-        ([text for text in texts if text not in heard], ".wav beside it"),
+        ([wav for wav in wavs if wav.with_suffix(".txt") not in described], ".txt beside it"),
+        ([text for text in texts if text not in recorded], ".wav beside it"),
     ):
         if some:
             more = f", nor have {len(some) - 1} others" if len(some) > 1 else ""
@@ -90,7 +90,7 @@ def _words(text: str, where: str) -> str:
 
 
 def deal(texts: Sequence[str], share: float, seed: int) -> set[int]:
-    """Which of the recordings of these texts are held out: about a `share`, at least one.
+    """Choose the recordings to hold out, by their numbers: about a `share`, at least one.
 
     First whole sentences, each word of which is also said in another that is trained on; where
     these are too few, recordings of sentences that others are trained on. Raises InputError for

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 
 def format_columns(rows: Iterable[tuple[str, str]]) -> bytes:
-    """The bytes of a file; no text may hold a tab or a newline."""
+    """Return the bytes of a file; no text may hold a tab or a newline."""
     return "".join(f"{left}\t{right}\n" for left, right in rows).encode()
 
 
 def parse_columns(content: bytes) -> list[tuple[str, str]]:
-    """The reverse of `format_columns`."""
+    """Read the columns of a file that `format_columns` wrote."""
     lines = content.decode().split("\n")[:-1]
     return [(left, right) for left, right in (line.split("\t") for line in lines)]

@@ -184,7 +184,7 @@ class CharTokenizer:
         more = f" and {len(strange) - 5} more" if len(strange) > 5 else ""
         return InputError(
             f"the vocabulary of {self.vocab_size} characters lacks {', '.join(named)}{more}",
-            "write it with known characters, or use --unknown skip to leave it out",
+            'write it with known characters, or use `unknown="skip"` to leave it out',
         )
 
     def _describe(self, char: str, position: int) -> str:

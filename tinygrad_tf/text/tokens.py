@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinygrad_tf.errors import FailedError, InputError
+from tinygrad_tf.text.held_out import held_out_mask, train_size
 from tinygrad_tf.text.reading import TextSource
-from tinygrad_tf.text.tokenizers import Ids, Tokenizer
+from tinygrad_tf.text.tokenizers import Tokenizer
+from tinygrad_tf.types import Ids, Mask
 
 SCHEMA_VERSION = 1
 BOUNDARY = "\n"
@@ -59,7 +61,7 @@ class TokenSet:
     seed: int
 
     def require(self, block_size: int) -> None:
-        """Raise InputError, saying which option helps, if a split is too short for a window.
+        """Raise InputError, saying which setting helps, if a split is too short for a window.
 
         Documents have a length of their own, and are never too short.
         """
@@ -77,23 +79,17 @@ class TokenSet:
 
 
 def _remedy(train: int, val: int, *, need: int) -> str:
-    """Say which options make windows of `need` tokens fit into both splits."""
+    """Say which settings make windows of `need` tokens fit into both splits."""
     total, longest = train + val, min(train, val) - 1
     options = []
     if longest >= 4:
-        options.append(f"--block-size {1 << (longest.bit_length() - 1)}")
+        options.append(f"`block_size={1 << (longest.bit_length() - 1)}`")
     fraction = math.ceil(100 * need / total) / 100
     if train_size(total, fraction) >= need and total - train_size(total, fraction) >= need:
-        options.append(f"--val-fraction {fraction:g}")
+        options.append(f"`val_fraction={fraction:g}`")
     if options:
         return "use " + " or ".join(options)
     return f"give a text of at least {2 * need:,} tokens"
-
-
-def train_size(total: int, val_fraction: float) -> int:
-    """Return how many of `total` tokens, in order, come before the validation split."""
-    # Rounded first, or 10 * (1 - 0.9) would be 0.9999999999999998 and lose a token.
-    return int(round(total * (1 - val_fraction), 6))
 
 
 def token_dtype(vocab_size: int) -> np.dtype[Any]:
@@ -124,7 +120,7 @@ def build_tokens(
     if not 0 < val_fraction < 1:  # also refuses NaN
         raise InputError(
             f"the validation fraction is {val_fraction}, and must lie between 0 and 1",
-            "use --val-fraction 0.1",
+            "use `val_fraction=0.1`",
         )
     folder = Path(directory)
     dtype = token_dtype(tokenizer.vocab_size)
@@ -206,19 +202,16 @@ def _documents(block: str, position: int = 0) -> list[tuple[int, str]]:
     return found
 
 
-def _deal_documents(source: TextSource, val_fraction: float, seed: int) -> NDArray[np.bool_]:
+def _deal_documents(source: TextSource, val_fraction: float, seed: int) -> Mask:
     """Count the documents, and mark those that are for validation."""
     count = sum(len(_documents(block)) for _, block in _blocks_of_lines(source))
     if count < 2:
         raise InputError(
             f"the text has {count} document{'s' * (count != 1)} (lines that are not blank), "
             "and needs 2: one to train on and one to validate",
-            "give a text with more lines, or leave out --lines",
+            "give a text with more lines, or use `lines=False`",
         )
-    chosen = min(count - 1, max(1, round(count * val_fraction)))
-    in_val = np.zeros(count, dtype=np.bool_)
-    in_val[random_generator(seed).permutation(count)[:chosen]] = True
-    return in_val
+    return held_out_mask(count, val_fraction, seed)
 
 
 def _write_documents(
@@ -226,7 +219,7 @@ def _write_documents(
     tokenizer: Tokenizer,
     folder: Path,
     dtype: np.dtype[Any],
-    in_val: NDArray[np.bool_],
+    in_val: Mask,
 ) -> dict[str, Any]:
     """Write every document to the split that it was dealt to, in order."""
     boundary = tokenizer.encode(BOUNDARY)
@@ -366,13 +359,6 @@ def _map(path: Path, dtype: np.dtype[Any], length: int) -> NDArray[Any]:
         return np.empty(0, dtype)
     # A plain view: indexing np.memmap itself costs several times as much.
     return np.asarray(np.memmap(path, dtype, mode="r"))
-
-
-def random_generator(*seed: int) -> np.random.Generator:
-    """Return the generator (PCG64) of a seed of one or more integers, none of them negative."""
-    if any(part < 0 for part in seed):
-        raise InputError(f"the seed is {min(seed)}, and must not be negative", "use --seed 0")
-    return np.random.Generator(np.random.PCG64(seed))
 
 
 @contextmanager

@@ -18,8 +18,9 @@ WordUnknown = Unknown | Literal["unk"]
 PAD, START, END, UNK = range(4)
 SPECIALS = ("<pad>", "<start>", "<end>", "<unk>")
 
-# A number, an English 's, a word with its inner hyphens and apostrophes, or a mark.
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)+|['’]s\b|\w+(?:(?:-|['’](?!s\b))\w+)*|[^\w\s]")
+# The project's one definition of a word: a number, an English 's, a word with its inner hyphens
+# and apostrophes, or a mark.
+WORD = re.compile(r"\d+(?:[.,]\d+)+|['’]s\b|\w+(?:(?:-|['’](?!s\b))\w+)*|[^\w\s]")
 _OPENING = frozenset("¿¡([{«“‘")
 _CLOSING = frozenset("?!)]}»”’.,;:…")
 _POSSESSIVE = ("'s", "’s")
@@ -84,7 +85,7 @@ class WordTokenizer:
         known words.
         """
         text = unicodedata.normalize("NFC", text)
-        ids = [self._ids.get(word, UNK) for word in _TOKEN.findall(text)]
+        ids = [self._ids.get(word, UNK) for word in WORD.findall(text)]
         if unknown == "error" and UNK in ids:
             raise self._unknown(text, start)
         if unknown == "skip":
@@ -160,7 +161,7 @@ class WordTokenizer:
 
     def _unknown(self, text: str, start: int) -> InputError:
         first: dict[str, int] = {}
-        for match in _TOKEN.finditer(text):
+        for match in WORD.finditer(text):
             if match[0] not in self._ids:
                 first.setdefault(match[0], start + match.start())
         named = []
@@ -171,7 +172,7 @@ class WordTokenizer:
         more = f" and {len(first) - 5} more" if len(first) > 5 else ""
         return InputError(
             f"the vocabulary of {len(self.words)} words lacks {', '.join(named)}{more}",
-            "write it with known words, or use --unknown skip to leave them out",
+            'write it with known words, or use `unknown="skip"` to leave them out',
         )
 
 
@@ -197,4 +198,4 @@ class _WordDecoder:
 def split_words(text: str) -> list[str]:
     """The words and marks of a text in NFC: numbers such as 1,500.5, `it's` as `it` and `'s`,
     other words with their inner hyphens and apostrophes, and marks one by one."""
-    return _TOKEN.findall(unicodedata.normalize("NFC", text))
+    return WORD.findall(unicodedata.normalize("NFC", text))

@@ -8,22 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.text.tokens import TokenFile, random_generator
+from tinygrad_tf.text.held_out import random_generator
+from tinygrad_tf.text.tokens import TokenFile
 from tinygrad_tf.train.order import EpochOrder, not_a_state
 from tinygrad_tf.types import IGNORE
 
 
 class Examples(Protocol):
-    """Some examples to learn from: what a model's `loss` takes, and how much they count."""
+    """Examples to learn from: the arguments of a model's `loss`, and their number of targets."""
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """What `model.loss` is called with, arrays whose first axis is that of the examples."""
+        """The arguments of `model.loss`, arrays whose first axis is that of the examples."""
         ...
 
     @property
     def count(self) -> int:
-        """How many targets the mean loss is over."""
+        """The number of targets that the mean loss is over."""
         ...
 
     def take(self, rows: NDArray[np.intp]) -> Self:
@@ -45,7 +46,7 @@ class Batch:
 
     @property
     def count(self) -> int:
-        """How many targets count in the loss."""
+        """The number of targets that count in the loss."""
         return int(np.count_nonzero(self.targets != IGNORE))
 
     def take(self, rows: NDArray[np.intp]) -> "Batch":
@@ -58,7 +59,7 @@ class Batches(Protocol):
 
     @property
     def tokens_per_epoch(self) -> int:
-        """How many targets the split has."""
+        """The number of targets of the split."""
         ...
 
     def next_batch(self) -> Examples:
@@ -86,13 +87,17 @@ class WindowBatches:
             raise InputError(
                 f"the {split.name} split has {len(split.tokens):,} tokens and needs "
                 f"block_size + 1 = {block_size + 1:,}",
-                "use a smaller --block-size or a longer text",
+                "use a smaller `block_size` or a longer text",
             )
         self.tokens_per_epoch = split.targets
         self._tokens = split.tokens
         self._batch_size = batch_size
         self._offsets = np.arange(block_size + 1)
         self._random = random_generator(seed)
+
+    def __repr__(self) -> str:
+        rows, columns = self._batch_size, len(self._offsets) - 1
+        return f"WindowBatches({rows} x {columns} of {len(self._tokens):,} tokens)"
 
     def next_batch(self) -> Batch:
         """Return the next batch: ids and targets (batch_size, block_size)."""
@@ -135,13 +140,16 @@ class DocumentBatches:
         self._order = EpochOrder(self._lengths, batch_size, seed, "documents")
         self.batches_per_epoch = self._order.batches_per_epoch
 
+    def __repr__(self) -> str:
+        return f"DocumentBatches({len(self._lengths):,} pieces, {self._order})"
+
     def next_batch(self) -> Batch:
         """Return the next batch: rows padded to the longest, at most block_size."""
         pieces = self._order.next_rows()
         return _padded(self._tokens, self._begins[pieces], self._lengths[pieces])
 
     def state(self) -> dict[str, Any]:
-        """Return the seed, the epoch and how many of its batches are done."""
+        """Return the seed, the epoch and the number of its batches that are done."""
         return self._order.state()
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -206,7 +214,6 @@ def _shifted(rows: NDArray[Any]) -> Batch:
 def _require_positive(**options: int) -> None:
     for name, value in options.items():
         if value < 1:
-            option = "--" + name.replace("_", "-")
             raise InputError(
-                f"{name} is {value}, and must be at least 1", f"use {option} 1 or more"
+                f"`{name}` is {value}, and must be at least 1", f"use `{name}=1` or more"
             )

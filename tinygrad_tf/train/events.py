@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened; losses are in nats per target, times in seconds."""
+    """A record of something that happened; losses are in nats per target, times in seconds."""
 
     event: ClassVar[str] = ""
 
@@ -19,10 +19,10 @@ class Event:
 
 @dataclass(frozen=True)
 class PlanEvent(Event):
-    """What is going to be trained, on what, and the losses to compare its loss with.
+    """The model and the data of a training, and the losses to compare its loss with.
 
-    facts: what the task says of its data, such as the number of tokens or of examples; in JSON
-    they stand beside the other fields.
+    facts: figures of the task's data, such as the number of tokens or of examples; in JSON they are
+    fields like the others.
     """
 
     event: ClassVar[str] = "plan"
@@ -43,7 +43,7 @@ class PlanEvent(Event):
 
 @dataclass(frozen=True)
 class StepEvent(Event):
-    """One optimizer step; `loss` is that of its own batch, with dropout."""
+    """An optimizer step; `loss` is that of its own batch, with dropout."""
 
     event: ClassVar[str] = "step"
     step: int

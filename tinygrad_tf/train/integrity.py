@@ -16,7 +16,7 @@ TOKEN_INDEX = "data/tokens.json"
 
 
 def config_sha256(config: Mapping[str, Any]) -> str:
-    """SHA-256 of config.json without its own digest field."""
+    """Compute the SHA-256 of config.json without its own digest field."""
     block = {n: v for n, v in config["tt"].items() if n != "sha256"}
     canonical = json.dumps({**config, "tt": block}, sort_keys=True)
     return hashlib.sha256(canonical.encode()).hexdigest()
@@ -55,7 +55,7 @@ def intact_block(
 
 
 def task_name(block: Mapping[str, Any]) -> str:
-    """The name of the task that a run's "tt" block is of; a language model's run names none."""
+    """Return the name of the task of a run's "tt" block; a language model's run names none."""
     name: str = block.get("task", "gpt")
     return name
 

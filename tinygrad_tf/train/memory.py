@@ -1,4 +1,4 @@
-"""Keeping memory that was freed, so that every step does not ask the system for it anew."""
+"""Keeping freed memory in the process, so that no step has to request it from the system again."""
 
 import ctypes
 import sys
@@ -9,7 +9,7 @@ _LARGE = 1 << 30
 
 
 def keep_freed_memory() -> bool:
-    """Ask glibc to keep large freed arrays for the next step; returns whether it agreed.
+    """Make glibc keep large freed arrays for the next step; return whether it does.
 
     By default it hands arrays above some size back to the kernel, which clears each page again
     when the next step touches it: a step of a small GPT then takes up to twice as long. Elsewhere

@@ -1,4 +1,4 @@
-"""The order in which examples are taken: seeded, by length, once an epoch, to be left and found."""
+"""The seeded order of examples: by length, once an epoch, with a position that can be saved."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.text.tokens import random_generator
+from tinygrad_tf.text.held_out import random_generator
 
 _POOL = 64  # batches that examples of similar length are sought in: more pads less
 
@@ -17,7 +17,7 @@ class EpochOrder:
 
     Examples of similar length, sought within pools of some dozens of batches, go together, so that
     rows padded to the longest of a batch waste little. Batches of an epoch differ by at most one
-    row. `kind` is what the examples are called in a fault.
+    row. `kind` is the name of the examples in an error.
     """
 
     def __init__(
@@ -30,9 +30,12 @@ class EpochOrder:
         self._seed, self._epoch, self._cursor = seed, 0, 0
         self._shuffle()
 
+    def __repr__(self) -> str:
+        return f"epoch {self._epoch}, batch {self._cursor} of {self.batches_per_epoch}"
+
     @property
     def position(self) -> tuple[int, int, int]:
-        """The seed, the epoch and how many of its batches are done."""
+        """The seed, the epoch and the number of its batches that are done."""
         return self._seed, self._epoch, self._cursor
 
     def _shuffle(self) -> None:
@@ -56,7 +59,7 @@ class EpochOrder:
         return self._order[self._edges[number] : self._edges[number + 1]]
 
     def state(self) -> dict[str, Any]:
-        """Return the seed, the epoch and how many of its batches are done."""
+        """Return the seed, the epoch and the number of its batches that are done."""
         return {
             "seed": self._seed,
             "epoch": self._epoch,
@@ -73,7 +76,7 @@ class EpochOrder:
             raise InputError(
                 f"the saved position counts {state['batches_per_epoch']:,} batches an epoch, "
                 f"and these make {self.batches_per_epoch:,}",
-                "resume with the text, --batch-size and --block-size of the run",
+                "resume with the text, `batch_size` and `block_size` of the run",
             )
         if state["cursor"] > self.batches_per_epoch:
             raise not_a_state(self.kind)
@@ -82,7 +85,7 @@ class EpochOrder:
 
 
 def not_a_state(kind: str) -> InputError:
-    """The fault of a saved position that is none of this kind of order."""
+    """Make the error for a saved position that is none of this kind of order."""
     return InputError(
         f"the saved position in the data is not one of {kind}",
         "resume from a checkpoint of this run",

@@ -1,4 +1,4 @@
-"""The batch of a step split among threads: NumPy lets go of Python's lock while it computes.
+"""The batch of a step split among threads: NumPy releases Python's lock while it computes.
 
 Each thread differentiates its own rows, with one BLAS thread; the shares are added in a fixed
 order. So besides the matrix products, which BLAS would spread over the cores anyway, everything
@@ -36,14 +36,14 @@ QUIETLY = np.errstate(over="ignore", invalid="ignore")
 
 
 class Learner(Protocol):
-    """What a trainer asks of a model: a Module with a loss and its own source of dropout."""
+    """The part of a model that a trainer uses: a Module with a loss and a source of dropout."""
 
     training: bool
     dropout_rng: np.random.Generator
 
     @property
     def loss(self) -> Callable[..., Tensor]:
-        """Takes `Examples.arguments` to their mean loss over targets, one number."""
+        """Compute the mean loss over targets of `Examples.arguments`, one number."""
         ...
 
     def named_parameters(self) -> dict[str, Parameter]:
@@ -69,7 +69,7 @@ class Learner(Protocol):
 
 @mutation_checks_off()
 def loss_and_gradients(model: Learner, batch: Examples) -> tuple[float, Gradients]:
-    """The mean loss of a batch per target, and its gradient for every parameter."""
+    """Return the mean loss of a batch per target, and its gradient for every parameter."""
     loss = model.loss(*batch.arguments)
     return loss.item(), grad(loss, model.named_parameters())
 
@@ -82,7 +82,7 @@ class Compute:
         self._pool = ThreadPoolExecutor(threads, "shard") if threads > 1 else None
 
     def gradients(self, model: Learner, batch: Examples) -> tuple[float, Gradients]:
-        """As `loss_and_gradients`; dropout masks are drawn anew for each shard."""
+        """Return what `loss_and_gradients` does; dropout masks are drawn anew for each shard."""
         if self._pool is None:
             return loss_and_gradients(model, batch)
         parts = _shards(batch, self.threads)
@@ -107,7 +107,7 @@ class Compute:
         return loss, gradients
 
     def mean_loss(self, model: Learner, batches: Iterable[Examples]) -> float:
-        """The loss without dropout, in nats per target over all batches together."""
+        """Return the loss without dropout, in nats per target over all batches together."""
 
         @no_grad()
         @QUIETLY
@@ -127,24 +127,24 @@ class Compute:
 
 
 def _shards(batch: Examples, count: int) -> list[Examples]:
-    """The examples of a batch in `count` parts as equal as can be, without empty ones."""
+    """Split the examples of a batch into `count` parts as equal as can be, without empty ones."""
     total = len(batch.arguments[0])
     return [batch.take(rows) for rows in np.array_split(np.arange(total), min(count, total))]
 
 
 def default_threads() -> int:
-    """How many threads are worth while: the cores this process may use, if BLAS can share them."""
+    """Return a sensible number of threads: the cores of this process, if BLAS can share them."""
     if _blas_control() is None:
         return 1
-    asked = [os.environ.get(name, "") for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")]
-    limits = [int(number) for number in asked if number.isdigit() and int(number) > 0]
+    values = [os.environ.get(name, "") for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")]
+    limits = [int(number) for number in values if number.isdigit() and int(number) > 0]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return min([cores or 1, MOST_THREADS, *limits])
 
 
 @contextmanager
 def blas_threads(count: int) -> Iterator[None]:
-    """Within this context the BLAS under NumPy uses `count` threads, where it can be told."""
+    """Set the number of threads of the BLAS under NumPy within this context, if possible."""
     control = _blas_control()
     if control is None:
         yield

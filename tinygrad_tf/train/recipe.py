@@ -77,7 +77,7 @@ class Recipe:
 
     model: fields of the model's configuration; training: fields of TrainConfig; options: the
     task's own. title: a name for the run's directory; a language model has none, and its own
-    options stand in the file beside the others, not under "options".
+    options are fields of the file like the others, not under "options".
     """
 
     seed: int = DEFAULT_SEED

@@ -1,4 +1,4 @@
-"""One training run from beginning to end: its directory, its trainer, its report."""
+"""A training run from beginning to end: its directory, its trainer, its report."""
 
 from __future__ import annotations
 

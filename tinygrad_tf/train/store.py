@@ -77,6 +77,6 @@ def _restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
     trainer.batches.restore(state["batches"])
     trainer.model.dropout_rng.bit_generator.state = state["dropout_rng"]
     progress = state["progress"].items()
-    known: dict[str, Any] = {n: math.inf if v is None else v for n, v in progress}
-    trainer.progress = Progress(**known)
+    values: dict[str, Any] = {n: math.inf if v is None else v for n, v in progress}
+    trainer.progress = Progress(**values)
     trainer.saved_at = trainer.progress.step

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.text.bpe.oracle import RANDOM_TOKENS, by_pairs, by_ranks, merge_lists, rank_table
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text.bpe.alphabet import to_chars
-from tinygrad_tf.text.bpe.encoding import Encoder, Merger, unreachable
+from tinygrad_tf.text.bpe.encoding import Merger, PieceEncoder, unreachable
 from tinygrad_tf.text.bpe.ranks import ambiguous, merges_of_ranks
 from tinygrad_tf.text.bpe.table import BPETable
 from tinygrad_tf.text.bpe.tokenizer import BPETokenizer
@@ -29,7 +29,7 @@ def byte_table(merges, **options):
 
 
 def test_runs_merge_from_the_left():
-    encoder = Encoder(byte_table([("a", "a")]))
+    encoder = PieceEncoder(byte_table([("a", "a")]))
     assert encoder.ids("aaa") == [256, 97]
     assert encoder.ids("aaaa") == [256, 256]
     assert encoder.ids("aaaaa") == [256, 256, 97]
@@ -38,7 +38,7 @@ def test_runs_merge_from_the_left():
 @given(merge_lists(), LETTERS)
 def test_short_pieces_merge_as_defined(merges, text):
     table = byte_table(merges)
-    assert Encoder(table).ids(text) == [table.vocab[t] for t in by_pairs(text, merges)]
+    assert PieceEncoder(table).ids(text) == [table.vocab[t] for t in by_pairs(text, merges)]
 
 
 @given(merge_lists(), st.lists(st.sampled_from(["a", "b", "c", "ab", "abc"]), max_size=60))
@@ -50,10 +50,11 @@ def test_long_pieces_merge_as_defined(merges, parts):
     assert found == [table.vocab[token] for token in by_pairs(text, merges)]
 
 
+@pytest.mark.slow
 @given(merge_lists(), st.text("abc", min_size=49, max_size=120))
 def test_pieces_beyond_the_scan_merge_as_defined(merges, text):
     table = byte_table(merges)
-    assert Encoder(table).ids(text) == [table.vocab[t] for t in by_pairs(text, merges)]
+    assert PieceEncoder(table).ids(text) == [table.vocab[t] for t in by_pairs(text, merges)]
 
 
 @given(RANDOM_TOKENS, st.text("abc", max_size=60))
@@ -61,7 +62,7 @@ def test_ranks_merge_as_defined(tokens, text):
     table = rank_table(tokens)
     ranks = {bytes([byte]): byte for byte in range(256)}
     ranks |= {token: 256 + i for i, token in enumerate(tokens)}
-    assert Encoder(table).ids(text) == by_ranks(text.encode(), ranks)
+    assert PieceEncoder(table).ids(text) == by_ranks(text.encode(), ranks)
 
 
 @given(RANDOM_TOKENS, st.text("abc", max_size=40))
@@ -70,7 +71,7 @@ def test_ranks_as_merges_give_the_same_ids(tokens, text):
     if ambiguous(table.vocab) is None:
         merges = merges_of_ranks(table.vocab)
         pairs = BPETable(table.vocab, merges, pattern="none", ignore_merges=True).checked()
-        assert Encoder(pairs).ids(text) == Encoder(table).ids(text)
+        assert PieceEncoder(pairs).ids(text) == PieceEncoder(table).ids(text)
 
 
 def test_overlapping_tokens_of_different_halves_are_seen_to_be_ambiguous():
@@ -82,46 +83,47 @@ def test_overlapping_tokens_of_different_halves_are_seen_to_be_ambiguous():
 def test_ranks_reach_a_token_by_parts_of_higher_rank():
     table = rank_table([b"abc", b"bc"])
     pairs = BPETable(table.vocab, merges_of_ranks(table.vocab), ignore_merges=True)
-    for encoder in (Encoder(table), Encoder(pairs)):
+    for encoder in (PieceEncoder(table), PieceEncoder(pairs)):
         assert encoder.ids("zabc") == [122, 256]
 
 
 def test_ranks_are_of_joined_bytes_not_of_pairs():
-    by_rank = Encoder(rank_table([b"bc", b"ab", b"abc"]))
+    by_rank = PieceEncoder(rank_table([b"bc", b"ab", b"abc"]))
     assert by_rank.ids("zabc") == [122, 258]
-    pairs = Encoder(byte_table([("b", "c"), ("a", "b"), ("ab", "c")]))
+    pairs = PieceEncoder(byte_table([("b", "c"), ("a", "b"), ("ab", "c")]))
     assert pairs.ids("zabc") == [122, 97, 256]
 
 
 def test_unreachable_tokens_are_taken_whole_but_never_merged():
-    encoder = Encoder(rank_table([b":.", b".:", b".:.:"]))
+    encoder = PieceEncoder(rank_table([b":.", b".:", b".:.:"]))
     assert encoder.ids(".:.:") == [258]
     assert encoder.ids("a.:.:") == [97, 46, 256, 58]
 
 
 def test_a_piece_that_is_a_token_is_taken_whole_only_where_merges_are_ignored():
     vocab = dict(BPETable.from_merges([]).vocab) | {"abc": 256}
-    assert Encoder(BPETable(vocab, ignore_merges=True)).ids("abc") == [256]
-    assert Encoder(BPETable(vocab)).ids("abc") == [97, 98, 99]
+    assert PieceEncoder(BPETable(vocab, ignore_merges=True)).ids("abc") == [256]
+    assert PieceEncoder(BPETable(vocab)).ids("abc") == [97, 98, 99]
     assert unreachable(BPETable(vocab)) == "abc"
     assert unreachable(BPETable.from_merges([("a", "b"), ("ab", "c")])) is None
 
 
 @given(merge_lists(), st.lists(st.text("abc", min_size=1, max_size=6), max_size=30))
 def test_many_pieces_are_the_single_ones_in_turn(merges, pieces):
-    encoder = Encoder(byte_table(merges))
+    encoder = PieceEncoder(byte_table(merges))
     alone = [i for piece in pieces for i in encoder.ids(piece)]
     for _ in range(2):  # the second time from memory
         assert memoryview(encoder.packed(pieces)).cast("i").tolist() == alone
         assert encoder.count(pieces) == len(alone)
 
 
+@pytest.mark.slow
 @given(
     merge_lists(),
     st.lists(st.text("abc", min_size=1, max_size=12) | st.text("ab", min_size=60, max_size=70)),
 )
 def test_pieces_side_by_side_are_the_single_ones(merges, pieces):
-    encoder = Encoder(byte_table(merges))
+    encoder = PieceEncoder(byte_table(merges))
     alone = [i for piece in pieces for i in encoder.ids(piece)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tinygrad_tf.text.bpe.encoding._MANY", 1)
@@ -130,7 +132,7 @@ def test_pieces_side_by_side_are_the_single_ones(merges, pieces):
 
 @given(RANDOM_TOKENS, st.lists(st.text("abc", min_size=1, max_size=12), max_size=30))
 def test_pieces_side_by_side_merge_by_rank(tokens, pieces):
-    encoder = Encoder(rank_table(tokens))
+    encoder = PieceEncoder(rank_table(tokens))
     alone = [i for piece in pieces for i in encoder.ids(piece)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tinygrad_tf.text.bpe.encoding._MANY", 1)
@@ -140,14 +142,14 @@ def test_pieces_side_by_side_merge_by_rank(tokens, pieces):
 def test_words_side_by_side_keep_their_unknown_characters(monkeypatch):
     monkeypatch.setattr("tinygrad_tf.text.bpe.encoding._MANY", 1)
     table = BPETable.classical(["a", "b", "</w>"], [("a", "b"), ("b", "</w>")])
-    encoder = Encoder(table)
+    encoder = PieceEncoder(table)
     ids = memoryview(encoder.packed(["ab", "xb", "ax", "x"])).cast("i").tolist()
     assert ids == [3, 2, -1, 4, 0, -1, 2, -1, 2]
 
 
 def test_the_memory_of_pieces_is_bounded(monkeypatch):
     monkeypatch.setattr("tinygrad_tf.text.bpe.encoding._CACHE_PIECES", 50)
-    encoder = Encoder(byte_table([("a", "b")]))
+    encoder = PieceEncoder(byte_table([("a", "b")]))
     for block in range(20):
         pieces = [f"ab{n}" for n in range(30 * block, 30 * block + 30)] + ["ab" * 500]
         ids = memoryview(encoder.packed(pieces)).cast("i").tolist()
@@ -206,7 +208,7 @@ def test_twice_the_length_takes_little_more_than_twice_the_time(kind):
     rng = random.Random(0)
     merges = [("a", "b"), ("c", "d"), ("x", "x"), ("xx", "xx"), ("Ġ", "Ġ"), ("ĠĠ", "ĠĠ")]
     merges += [("ab", "cd"), ("b", "a"), ("xxxx", "xxxx")]
-    encoder = Encoder(BPETable.from_merges(merges, pattern="none"))
+    encoder = PieceEncoder(BPETable.from_merges(merges, pattern="none"))
 
     def seconds(length):
         text = {"letters": "".join(rng.choices("abcd", k=length)), "one letter": "x" * length}
@@ -225,5 +227,7 @@ def test_twice_the_length_takes_little_more_than_twice_the_time(kind):
 @given(st.binary(max_size=40))
 def test_token_strings_of_bytes_are_found_whole(data):
     if len(data) > 1:
-        assert Encoder(rank_table([data])).ids(data.decode("utf-8", "surrogateescape")) == [256]
+        assert PieceEncoder(rank_table([data])).ids(data.decode("utf-8", "surrogateescape")) == [
+            256
+        ]
         assert to_chars(data) in rank_table([data]).vocab

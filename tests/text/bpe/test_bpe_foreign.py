@@ -111,7 +111,7 @@ def test_faults_of_rank_files(tmp_path, content, fault):
 
 def test_a_rank_file_that_nobody_knows_asks_for_its_pattern(tmp_path):
     path = saved(tmp_path, rank_lines(ALL_BYTES), "x.tiktoken")
-    with pytest.raises(InputError, match="--pattern"):
+    with pytest.raises(InputError, match="`pattern"):
         load_bpe(path)
 
 

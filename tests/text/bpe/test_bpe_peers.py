@@ -217,6 +217,7 @@ def test_marks_of_their_own_encode_alike_in_hugging_face(tmp_path):
     assert theirs.decode(ids) == ours.decode(ids) == "old oldest low"
 
 
+@pytest.mark.slow
 def test_our_pair_of_files_encodes_alike_in_transformers(tmp_path):
     transformers = pytest.importorskip("transformers")
     save_bpe(table_of("gpt2", ["<|endoftext|>"]), tmp_path, "gpt2")

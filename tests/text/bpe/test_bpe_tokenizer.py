@@ -179,6 +179,7 @@ def test_batches_are_single_texts_in_order(texts):
     ]
 
 
+@pytest.mark.slow
 def test_workers_give_what_one_process_gives():
     tokenizer = byte_level()
     texts = [f"the {n} abs" * (n % 7) for n in range(40)]

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from tests.text.bpe import drawn
 from tinygrad_tf.errors import FailedError, InputError
 from tinygrad_tf.text.bpe import counting, splitting, streaming
+from tinygrad_tf.text.bpe import workers as worker_processes
 from tinygrad_tf.text.bpe.counting import PieceCounts, count_pieces
 from tinygrad_tf.text.bpe.splitting import PATTERNS, Splitter
 
@@ -108,13 +109,18 @@ def small_batches(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("workers", "start"), [(1, "spawn"), (2, "spawn"), (3, "spawn"), (2, "fork")]
+    ("workers", "start"),
+    [
+        (1, "spawn"),
+        (2, "fork"),
+        *(pytest.param(n, "spawn", marks=pytest.mark.slow) for n in (2, 3)),
+    ],
 )
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_workers_change_nothing(small_batches, monkeypatch, workers, start):
     if start not in multiprocessing.get_all_start_methods():
         pytest.skip(f"processes do not {start} here")
-    monkeypatch.setattr(counting, "_START", start)
+    monkeypatch.setattr(worker_processes, "_START", start)
     text = "<|end|>!".join(drawn.lines(60_000, seed=workers))
     splitter = Splitter("o200k")
     agree(
@@ -142,6 +148,7 @@ def test_a_worker_that_dies_is_told(small_batches):
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.slow
 def test_a_fault_of_the_text_ends_the_workers(small_batches):
     def chunks():
         yield "words " * 10_000
@@ -183,6 +190,7 @@ def alive(pid: int) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])
 def test_no_process_is_left_behind(name, tmp_path):
@@ -212,6 +220,7 @@ def test_no_process_is_left_behind(name, tmp_path):
     assert not any(map(alive, workers))
 
 
+@pytest.mark.slow
 def test_order_does_not_depend_on_hashes():
     program = (
         "import hashlib; from tinygrad_tf.text.bpe.counting import count_pieces;"
@@ -242,12 +251,14 @@ def peak_bytes(chunks, splitter: Splitter) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_text():
     page = "The same words, in line after line.\n" * 1000
     assert peak_bytes((page for _ in range(60)), Splitter("gpt4")) < 6_000_000
     assert peak_bytes([page * 60], Splitter("gpt4")) < 6_000_000
 
 
+@pytest.mark.slow
 def test_a_long_text_of_an_own_pattern_is_not_listed(monkeypatch):
     monkeypatch.setattr(splitting, "_LONG", 1000)
     text = "ab cd " * 30_000

@@ -56,6 +56,7 @@ def split(words):
     return [[word[i : i + 1] for i in range(len(word))] for word in words]
 
 
+@pytest.mark.slow
 @each_way
 @settings(max_examples=300)
 @given(corpora, limits, frequencies)
@@ -73,6 +74,7 @@ def test_first_seen_is_the_rule_of_minbpe(few, words, merges, least):
     assert learned(words, merges, "first-seen", least, few) == expected
 
 
+@pytest.mark.slow
 @each_way
 @settings(max_examples=300)
 @given(corpora, limits)
@@ -81,6 +83,7 @@ def test_first_seen_is_the_rule_of_tiktokens_trainer(few, words, merges):
     assert spelled(learned(words, merges, "first-seen", few=few)) == expected
 
 
+@pytest.mark.slow
 @each_way
 @settings(max_examples=300)
 @given(corpora, limits, frequencies)
@@ -92,6 +95,7 @@ def test_largest_by_bytes_is_the_rule_of_cs336(few, words, merges, least):
 symbols = st.sampled_from(["a", "b", "\0", "é", "￿", "\U0010ffff", "\udc80", "</w>"])
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(st.lists(symbols, max_size=8), max_size=8), limits)
 def test_largest_by_strings_is_the_rule_of_subword_nmt(words, merges):
@@ -115,6 +119,7 @@ def test_largest_by_strings_is_the_rule_of_subword_nmt(words, merges):
 wide = st.sampled_from([0, 1, 256, 65_536, 65_537, 131_072])
 
 
+@pytest.mark.slow
 @each_way
 @given(st.lists(st.lists(wide, max_size=9), max_size=9), limits)
 def test_symbols_may_be_many(few, words, merges):

@@ -74,6 +74,7 @@ def test_the_tokens_and_ids_of_hugging_face(words, vocab_size, least, specials):
     assert {**trained.vocab, **trained.specials} == vocab
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(words, sizes)
 def test_the_tokens_and_ids_of_tiktokens_trainer(words, vocab_size):
@@ -85,6 +86,7 @@ def test_the_tokens_and_ids_of_tiktokens_trainer(words, vocab_size):
     assert {to_chars(token): rank for token, rank in ranks.items()} == trained.vocab
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     st.dictionaries(st.text("abé", min_size=1, max_size=9), st.integers(1, 5), max_size=8),
@@ -105,6 +107,7 @@ def book(request, shared_data):
     return text, Counted.of(*(piece.encode() for piece in Splitter("gpt2").split(text)))
 
 
+@pytest.mark.slow
 def test_a_book_by_hugging_face(book):
     text, counted = book
     vocab, merges = hugging_face([text], 4096, specials=["<|endoftext|>"], regex=True)
@@ -115,6 +118,7 @@ def test_a_book_by_hugging_face(book):
     assert {**trained.vocab, **trained.specials} == vocab
 
 
+@pytest.mark.slow
 def test_a_book_by_subword_nmt(book):
     counts = Counter(book[0].split())
     found = train_classical(counts, merges=1000, end_of_word="attached", ties="largest")

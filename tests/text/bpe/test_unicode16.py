@@ -30,6 +30,7 @@ def test_ranges_equal_the_unicode_data(shared_data):
         assert [list(pair) for pair in found] == expected, name
 
 
+@pytest.mark.slow
 def test_categories_equal_unicodedata_where_it_knows_the_character():
     same_version = unicodedata.unidata_version.startswith("16.")
     differences = []
@@ -53,6 +54,7 @@ def test_white_space_is_not_what_python_takes_for_space():
     } - set("\x1c\x1d\x1e\x1f")
 
 
+@pytest.mark.slow
 @pytest.mark.reference
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_properties_equal_those_of_tiktoken(name):

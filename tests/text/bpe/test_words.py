@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.text.bpe import drawn
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text.bpe import streaming
-from tinygrad_tf.text.bpe.words import count_words, read_counts_table
+from tinygrad_tf.text.bpe.counting import count_words, read_counts_table
 
 
 def test_words_are_what_white_space_parts():

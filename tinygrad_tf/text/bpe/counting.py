@@ -1,24 +1,26 @@
-"""Counting the distinct pieces of a text, in constant memory and by several processes."""
+"""Counts of the distinct pieces or words of a text, in constant memory; or read from a table.
+
+Several processes may share the counting of pieces.
+"""
 
 import os
-import signal
-import threading
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
-from multiprocessing import get_context, parent_process
 
-from tinygrad_tf.errors import FailedError, InputError
-from tinygrad_tf.text.bpe.specials import Specials, well_formed
+from tinygrad_tf.errors import InputError
+from tinygrad_tf.text.bpe.specials import WORD, Specials, well_formed
 from tinygrad_tf.text.bpe.splitting import Splitter
-from tinygrad_tf.text.bpe.streaming import blocks
+from tinygrad_tf.text.bpe.streaming import blocks, cut_words
+from tinygrad_tf.text.bpe.workers import in_workers
+from tinygrad_tf.text.reading import read_text
 
 _CHUNK = 1 << 16  # characters; longer chunks are sliced, for a split takes 50 bytes for each
 _BATCH = 32  # blocks that a worker counts at a time: 2 million characters
-_START = "spawn"  # a fork of a process with threads, as NumPy's, may lock up
+_FREQUENCY = re.compile(r"[0-9]{1,15}")  # that sums of counts stay far below 2**63
 
 Block = tuple[int, str]
 
@@ -58,7 +60,11 @@ def count_pieces(
     first = list(islice(batches, 2))
     if len(first) < 2:  # not worth the start of a process
         return _as_bytes(_count(chain.from_iterable(first), splitter, finder))
-    return _as_bytes(_count_in_workers(chain(first, batches), splitter, finder, workers))
+    counts: Counter[str] = Counter()
+    count = partial(_count, splitter=splitter, finder=finder)
+    for counted in in_workers(count, chain(first, batches), workers, "counted pieces"):
+        counts.update(counted)
+    return _as_bytes(counts)
 
 
 def _sliced(chunks: Iterable[str] | Iterable[bytes]) -> Iterator[str] | Iterator[bytes]:
@@ -77,58 +83,6 @@ def _count(cut: Iterable[Block], splitter: Splitter, finder: Specials) -> Counte
     return counts
 
 
-def _count_in_workers(
-    batches: Iterable[list[Block]], splitter: Splitter, finder: Specials, workers: int
-) -> Counter[str]:
-    """Count by processes; their results are added in the order of the text."""
-    counts: Counter[str] = Counter()
-    waiting: deque[Future[Counter[str]]] = deque()
-    pool = ProcessPoolExecutor(
-        workers, get_context(_START), initializer=_begin, initargs=(splitter, finder)
-    )
-    try:
-        for batch in batches:
-            waiting.append(pool.submit(_count_batch, batch))
-            if len(waiting) > 2 * workers:
-                counts.update(waiting.popleft().result())
-        while waiting:
-            counts.update(waiting.popleft().result())
-    except BrokenProcessPool:
-        raise FailedError(
-            "a process that counted pieces died, perhaps for want of memory",
-            "try again with fewer workers",
-        ) from None
-    finally:
-        pool.shutdown(cancel_futures=True)
-    return counts
-
-
-_work: Callable[[Iterable[Block]], Counter[str]]  # of a worker process
-
-
-def _begin(splitter: Splitter, finder: Specials) -> None:
-    """Prepare a worker: it ends with its parent, which alone answers to Ctrl-C."""
-    global _work
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-    def work(batch: Iterable[Block]) -> Counter[str]:
-        return _count(batch, splitter, finder)
-
-    _work = work
-
-
-def _end_with_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _count_batch(batch: list[Block]) -> Counter[str]:
-    return _work(batch)
-
-
 def _as_bytes(counts: Counter[str]) -> PieceCounts:
     """Return the counts by bytes; a character and its bytes as surrogate escapes are one."""
     by_bytes: dict[bytes, int] = {}
@@ -137,3 +91,51 @@ def _as_bytes(counts: Counter[str]) -> PieceCounts:
         by_bytes[data] = by_bytes.get(data, 0) + count
     total = sum(len(piece) * count for piece, count in by_bytes.items())
     return PieceCounts(list(by_bytes), list(by_bytes.values()), total)
+
+
+def count_words(
+    chunks: Iterable[str] | Iterable[bytes], specials: Sequence[str] = ()
+) -> dict[str, int]:
+    """Return the words of a text that comes in chunks, by first occurrence, with their counts.
+
+    Words are what white space and special tokens part. InputError for lone surrogates.
+    """
+    finder = Specials(dict.fromkeys(specials, 0))
+    counts: Counter[str] = Counter()
+    for start, block in blocks(chunks, finder, "allow", cut_words):
+        for part, _ in finder.cut(well_formed(block, start=start), "allow"):
+            counts.update(WORD.findall(part))
+    return dict(counts)
+
+
+def read_counts_table(path: str | os.PathLike[str]) -> dict[str, int]:
+    """Read lines of a word, a tab and a count; blank lines are passed over.
+
+    InputError names the line that is not so, has white space in its word, a count below 1, or a
+    word that an earlier line has.
+    """
+    text, _ = read_text(path)
+    lines: dict[str, int] = {}
+    counts: dict[str, int] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        word, tab, count = line.partition("\t")
+        if not tab:
+            raise _fault(path, number, f"has no tab: {line[:40]!r}")
+        if not WORD.fullmatch(word):
+            raise _fault(path, number, f"has no single word before its tab: {word[:40]!r}")
+        if not _FREQUENCY.fullmatch(count) or int(count) < 1:
+            raise _fault(path, number, f"has the count {count[:40]!r}, not a number from 1 on")
+        if word in counts:
+            raise _fault(path, number, f"has the word {word!r} of line {lines[word]} again")
+        counts[word], lines[word] = int(count), number
+    if not counts:
+        raise InputError(f"{path} has no words", "write a word, a tab and its count on each line")
+    return counts
+
+
+def _fault(path: str | os.PathLike[str], number: int, what: str) -> InputError:
+    return InputError(
+        f"line {number} of {os.fspath(path)} {what}", "write a word, a tab and its count"
+    )

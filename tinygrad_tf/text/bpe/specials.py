@@ -74,5 +74,5 @@ def _joined(pair: str) -> str:
 def _refused(match: re.Match[str], start: int) -> InputError:
     return InputError(
         f"the text holds the special token {match[0]!r} at position {start + match.start()}",
-        "allow special tokens (--specials allow), or take them as text (--specials text)",
+        "allow special tokens (`specials=allow`), or take them as text (`specials=text`)",
     )

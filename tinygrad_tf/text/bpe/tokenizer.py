@@ -4,25 +4,27 @@ import random
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.text.bpe.batches import encode_in_workers
-from tinygrad_tf.text.bpe.decoding import BPEDecoder, TokenBytes
-from tinygrad_tf.text.bpe.encoding import ID_TYPE, UNKNOWN, Encoder
+from tinygrad_tf.text.bpe.encoding import ID_TYPE, UNKNOWN, PieceEncoder
 from tinygrad_tf.text.bpe.formats.huggingface import from_fields, to_fields
 from tinygrad_tf.text.bpe.specials import WORD, Policy, Specials, well_formed
 from tinygrad_tf.text.bpe.splitting import Splitter
 from tinygrad_tf.text.bpe.streaming import blocks, cut_words
 from tinygrad_tf.text.bpe.table import BPETable
+from tinygrad_tf.text.bpe.token_bytes import BPEDecoder, TokenBytes
+from tinygrad_tf.text.bpe.workers import in_workers
 from tinygrad_tf.text.tokenizers import Decoder, Ids, Unknown
 
 Offset = tuple[int, int, int]
 
 _SLICE = 1 << 16
+_SHARES = 4  # of each worker, so that none waits long for the others
 
 
 class BPETokenizer:
@@ -42,13 +44,17 @@ class BPETokenizer:
     def __init__(self, table: BPETable, policy: Policy = "refuse") -> None:
         self.policy = policy
         self.table = table.checked()
-        self._encoder = Encoder(table)
+        self._encoder = PieceEncoder(table)
         self._specials = Specials(table.specials)
         self._splitter = Splitter(table.pattern) if table.kind == "byte-level" else None
         self._cut: Callable[[str], int] = cut_words
         self._split: Callable[[str], list[str]] = WORD.findall
         if self._splitter is not None:
             self._cut, self._split = self._splitter.cut, self._splitter.split
+
+    def __repr__(self) -> str:
+        kind, special = self.table.kind, len(self.table.specials)
+        return f"BPETokenizer({kind}, vocab_size={self.vocab_size}, specials={special})"
 
     def __reduce__(self) -> tuple[type["BPETokenizer"], tuple[BPETable]]:
         return BPETokenizer, (self.table,)
@@ -115,10 +121,12 @@ class BPETokenizer:
         """Return the ids of each text, in order; `workers` processes share the work."""
         if workers < 1:
             raise InputError(f"{workers} workers cannot work", "give 1 or more")
-        encode = partial(self.encode, specials=specials)
         if workers == 1 or len(texts) < 2:
-            return list(map(encode, texts))
-        return encode_in_workers(self, texts, workers, specials or self.policy)
+            return [self.encode(text, specials=specials) for text in texts]
+        encode = partial(self.encode_batch, specials=specials or self.policy)
+        share = max(1, len(texts) // (_SHARES * workers))
+        batches = (texts[i : i + share] for i in range(0, len(texts), share))
+        return list(chain.from_iterable(in_workers(encode, batches, workers, "encoded texts")))
 
     def count(self, text: str, *, specials: Policy | None = None) -> int:
         """Return how many ids a text has, without making them into an array."""
@@ -280,7 +288,7 @@ def _no_token(word: str, i: int, position: int) -> InputError:
     return InputError(
         f"the vocabulary has no token for {char!r} (U+{ord(char):04X}, position {position}) "
         f"as in {word[:40]!r}, and no unknown token",
-        "write it with known characters, or use --unknown skip to leave it out",
+        'write it with known characters, or use `unknown="skip"` to leave it out',
     )
 
 

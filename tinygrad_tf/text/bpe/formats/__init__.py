@@ -126,7 +126,7 @@ def _read(path: Path, format: str, pattern: str | None) -> BPETable:
         fields = parse_object(vocab, read_text(vocab))
         return gpt2.parse(fields, read_text(merges), pattern=pattern)
     if pattern is not None:
-        raise InputError("it tells itself how it cuts text", "leave out --pattern")
+        raise InputError("it holds its own pattern", "leave out `pattern`")
     if format == "huggingface":
         return huggingface.from_fields(parse_object(path, read_text(path)))
     if format == "minbpe":

@@ -72,7 +72,7 @@ def require_free(paths: Iterable[Path], *, force: bool) -> None:
     there = [str(path) for path in paths if path.exists()]
     if there and not force:
         exist = "exists" if len(there) == 1 else "exist"
-        raise InputError(f"{' and '.join(there)} {exist} already", "use --force to replace it")
+        raise InputError(f"{' and '.join(there)} {exist} already", "use `force=True` to replace it")
 
 
 def make_directory(path: Path) -> None:

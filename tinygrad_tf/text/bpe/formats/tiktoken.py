@@ -56,7 +56,7 @@ def parse(data: bytes, *, pattern: str | None = None) -> BPETable:
         if published is None:
             raise InputError(
                 "a rank file does not tell how text is cut",
-                "give --pattern gpt2, gpt4, gpt4-old or o200k (and --special for special tokens)",
+                "give `pattern=gpt2`, gpt4, gpt4-old or o200k (and `special` for special tokens)",
             )
         pattern = published.pattern
     vocab: dict[str, int] = {}

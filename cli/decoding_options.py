@@ -1,4 +1,4 @@
-"""What `tt translate` and `tt transcribe` share: how to search, and where the model looked."""
+"""Options and output that `tt translate` and `tt transcribe` share: beam search, attention."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,10 +27,10 @@ BEAM_OPTIONS: list[click.Parameter] = [
 ]
 
 
-def attention_options(what: str) -> list[click.Parameter]:
-    """--attention, which shows `what`, and which of it, and where to save it."""
+def attention_options(help: str) -> list[click.Parameter]:
+    """--attention with this help text, and the options that select and save it."""
     return [
-        option("--attention", group=ATTENTION, is_flag=True, help=what),
+        option("--attention", group=ATTENTION, is_flag=True, help=help),
         option("--layer", group=ATTENTION, type=NATURAL,
                help="Decoder layer, from 0.  [default: the last]"),
         option("--head", group=ATTENTION, type=NATURAL,
@@ -43,34 +43,34 @@ def attention_options(what: str) -> list[click.Parameter]:
 
 
 def require_with(ctx: click.Context, search: dict[str, Any], needed: str, names: Any) -> None:
-    """Raise UsageError for options that say nothing without another."""
+    """Raise UsageError for options in `names` that have no effect without `needed`."""
     for name in names:
         if search[name] is not None and not search[needed]:
             raise click.UsageError(f"--{name.replace('_', '-')} is for --{needed}", ctx)
 
 
-def check_save(save: Path | None, given: Sequence[str], *, force: bool, what: str) -> None:
-    """Raise InputError where the attention cannot be saved, or is that of several."""
+def check_save(save: Path | None, inputs: Sequence[str], *, force: bool, what: str) -> None:
+    """Raise InputError if the attention cannot be saved, or there is more than one input."""
     if save is not None:
         from cli.pictures.export import check_target
 
         check_target(save, force=force)
-        if len(given) != 1:
+        if len(inputs) != 1:
             sort, name = what.split()
             raise InputError(f"--save is for the attention of one {sort}", f"give one {name}")
 
 
-def print_written(found: Sequence["DecodedText"], name: str | None = None, *, scores: bool) -> None:
-    """What was written, one a line, after what it is of and how likely where that is asked."""
-    for one in found:
-        told = [] if name is None else [name]
-        told += [f"{one.score:.4f}"] if scores else []
-        write_text("\t".join([*told, one.text]) + "\n")
+def print_decoded(texts: Sequence["DecodedText"], name: str | None = None, *, scores: bool) -> None:
+    """Print decoded texts, one a line, after the `name` of the input and the score where wanted."""
+    for text in texts:
+        cells = [] if name is None else [name]
+        cells += [f"{text.score:.4f}"] if scores else []
+        write_text("\t".join([*cells, text.text]) + "\n")
 
 
-def written_json(found: Sequence["DecodedText"]) -> list[dict[str, Any]]:
-    """What was written, each as an object."""
+def decoded_json(texts: Sequence["DecodedText"]) -> list[dict[str, Any]]:
+    """Return decoded texts as JSON objects."""
     return [
         {"text": h.text, "log_prob": h.log_prob, "score": h.score, "finished": h.finished}
-        for h in found
+        for h in texts
     ]
