@@ -342,6 +342,7 @@ entries = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     st.dictionaries(st.text(max_size=3) | st.just("__metadata__"), entries | json_values),
