@@ -39,7 +39,7 @@ def load_bpe(
     """Read a tokenizer's file, or the directory that holds it, in any of `FORMATS`.
 
     `format` is found from the content unless given; `pattern` is for formats that do not hold
-    it; `specials` are added to those that the file tells. InputError names file and fault.
+    it; `specials` are added to those of the file. InputError names file and fault.
     """
     path = _resolved(Path(path))
     format = format or _format(path)
@@ -66,7 +66,7 @@ def save_bpe(
     path = Path(path)
     format = format or _ENDINGS.get(path.suffix)
     if format not in FORMATS:
-        raise InputError(f"{path} does not tell its format", f"name one of {', '.join(FORMATS)}")
+        raise InputError(f"{path} does not show its format", f"name one of {', '.join(FORMATS)}")
     files = _contents(table.checked(), path, format)
     if format == "gpt2":
         make_directory(path)
@@ -77,12 +77,12 @@ def save_bpe(
 def check_target(path: PathLike, format: str | None = None, *, force: bool = False) -> None:
     """Refuse, before any work is done, a place where `save_bpe` would not write.
 
-    InputError where a file is there and `force` is not given, or the format is not told.
+    InputError where a file is there and `force` is not given, or the format is not known.
     """
     path = Path(path)
     format = format or _ENDINGS.get(path.suffix)
     if format not in FORMATS:
-        raise InputError(f"{path} does not tell its format", f"name one of {', '.join(FORMATS)}")
+        raise InputError(f"{path} does not show its format", f"name one of {', '.join(FORMATS)}")
     targets = [path / name for name in _PAIRS[0]] if format == "gpt2" else [path]
     for target in targets:
         if target.is_dir() or not target.name:
@@ -154,7 +154,7 @@ def _pair(path: Path) -> tuple[Path, Path]:
         if path.name in names:
             return path.with_name(names[0]), path.with_name(names[1])
     raise InputError(
-        f"{path} does not tell where the other file of its pair is",
+        f"{path} does not show where the other file of its pair is",
         "call the two vocab.json and merges.txt",
     )
 
@@ -189,7 +189,7 @@ def read_otherwise(pattern: str) -> str:
 
 
 def _is_rank(words: list[bytes]) -> bool:
-    """Tell whether a line is a token in base64 and a rank."""
+    """Return True if a line is a token in base64 and a rank."""
     if len(words) != 2 or not words[1].isdigit():
         return False
     try:
@@ -211,10 +211,10 @@ def _contents(table: BPETable, path: Path, format: str) -> dict[Path, bytes]:
 
 
 def _remarks(table: BPETable, format: str) -> list[str]:
-    """Return what to tell the user that the format does not hold."""
+    """Return notes on the parts of the table that the format does not hold."""
     remarks = []
     if format == "tiktoken":
-        remarks.append(f"the rank file does not tell the pattern: load it with {table.pattern}")
+        remarks.append(f"the rank file does not hold the pattern: load it with {table.pattern}")
     if format in ("tiktoken", "subword-nmt") and table.specials:
         named = ", ".join(f"{token!r} {i}" for token, i in table.specials.items())
         remarks.append(f"the file does not hold the special tokens: {named}")

@@ -31,7 +31,7 @@ def parse(
         if type(i) is not int:
             raise InputError(f"the vocabulary has the id {i!r} for {token!r}, not a whole number")
         ids[token] = i
-    # Of a merge that stands twice the later one counts, as where these files come from.
+    # Of a merge that occurs twice the later one counts, as where these files come from.
     pairs = list(dict.fromkeys(reversed(_pairs(merges))))[::-1]
     used = {*CHAR_TO_BYTE}.union(*pairs, (left + right for left, right in pairs))
     specials = {t: i for t, i in ids.items() if t not in used and _SPECIAL.fullmatch(t)}

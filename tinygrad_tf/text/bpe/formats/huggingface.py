@@ -55,7 +55,7 @@ def to_fields(table: BPETable) -> dict[str, Any]:
     if table.by_rank and (token := ambiguous(table.vocab)):
         raise cannot_hold(
             "tokenizer.json",
-            f"its ranks merge {token!r} in ways that no list of merges tells",
+            f"its ranks merge {token!r} in ways that no list of merges expresses",
             "keep the rank file",
         )
     by_id = sorted(table.specials.items(), key=lambda item: item[1])
@@ -255,7 +255,7 @@ def _merges(merges: object, vocab: Mapping[str, int]) -> list[tuple[str, str]]:
         for number, entry in enumerate(merges)
         if not (isinstance(entry, str) and entry.startswith("#version"))
     ]
-    # A merge that stands twice has its later rank: dicts keep the last place when reversed.
+    # A merge that occurs twice has its later rank: dicts keep the last place when reversed.
     return list(dict.fromkeys(reversed(pairs)))[::-1]
 
 
@@ -298,7 +298,7 @@ def _added(added: object) -> dict[str, int]:
 
 
 def _overlap(a: str, b: str) -> bool:
-    """Tell whether two strings can share characters of a text."""
+    """Return True if two strings can share characters of a text."""
     ends = any(a[-n:] == b[:n] or b[-n:] == a[:n] for n in range(1, min(len(a), len(b))))
     return ends or a in b or b in a
 

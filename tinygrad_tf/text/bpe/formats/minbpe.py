@@ -35,7 +35,7 @@ def parse(text: str) -> BPETable:
     pairs: _Pairs = {}
     for number, line in enumerate(lines[first_merge:], first_merge + 1):
         left, right = _merge(number, line, len(spelled))
-        pairs.pop((left, right), None)  # a merge that stands twice has its later id
+        pairs.pop((left, right), None)  # a merge that occurs twice has its later id
         pairs[left, right] = len(spelled)
         spelled.append(spelled[left] + spelled[right])
     chosen = _chosen(spelled, pairs)

@@ -25,7 +25,7 @@ def parse(text: str) -> BPETable:
     elif len(lines[0].split(" ")) == 3:
         end_of_word = "attached"
     pairs = [_pair(number, line) for number, line in enumerate(lines[skipped:], skipped + 1)]
-    merges = list(dict.fromkeys(pairs))  # of a merge that stands twice the first counts
+    merges = list(dict.fromkeys(pairs))  # of a merge that occurs twice the first counts
     made = {left + right for left, right in merges}
     parts = {part for pair in merges for part in pair}
     characters = sorted({char for part in parts for char in part.removesuffix(MARK)})

@@ -19,7 +19,7 @@ from tinygrad_tf.text.bpe.table import BPETable, spelled_bytes
 
 @dataclass(frozen=True)
 class Published:
-    """What is known of a published rank file that it does not hold itself."""
+    """The facts about a published rank file that the file itself does not hold."""
 
     pattern: str
     specials: Mapping[str, int] = field(default_factory=dict)
@@ -55,7 +55,7 @@ def parse(data: bytes, *, pattern: str | None = None) -> BPETable:
     if pattern is None:
         if published is None:
             raise InputError(
-                "a rank file does not tell how text is cut",
+                "a rank file does not hold the pattern that cuts text",
                 "give `pattern=gpt2`, gpt4, gpt4-old or o200k (and `special` for special tokens)",
             )
         pattern = published.pattern
@@ -67,7 +67,7 @@ def parse(data: bytes, *, pattern: str | None = None) -> BPETable:
             if rank in lines:
                 raise InputError(f"line {number} has the rank {rank} of line {lines[rank]}")
             lines[rank] = number
-            vocab[to_chars(token)] = rank  # a token that stands twice has its later rank
+            vocab[to_chars(token)] = rank  # a token that occurs twice has its later rank
     return BPETable(
         vocab=vocab,
         pattern=pattern,
