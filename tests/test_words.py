@@ -24,9 +24,12 @@ def name_of(path: Path) -> str:
 def definitions(body: list[ast.stmt]) -> Iterator[ast.FunctionDef | ast.ClassDef]:
     """The functions and classes of a body and of its classes, not those inside of functions."""
     for node in body:
+        marks = [ast.unparse(mark) for mark in getattr(node, "decorator_list", ())]
+        if any(mark == "overload" or mark.endswith(".setter") for mark in marks):
+            continue  # documented where the function or the property is
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node
-        if isinstance(node, ast.ClassDef):
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             yield from definitions(node.body)
 
 
