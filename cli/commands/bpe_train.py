@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.bpe_options import FORMATS, PATTERNS
+from cli.bpe_options import PATTERNS, FormatChoice
 from cli.bytes_io import chunks_of, cores
 from cli.console import answer, is_terminal, print_json, print_picture, say
 from cli.format import clock, count, counted
@@ -52,7 +52,7 @@ OPTIONS: list[click.Parameter] = [
            help="Processes that count.  [default: one per core]"),
     option("--out", group=OUTPUT, type=click.Path(path_type=Path), default="tok.json",
            show_default=True, metavar="FILE", help="Where to; gpt2 takes a directory."),
-    option("--format", group=OUTPUT, type=click.Choice(FORMATS),
+    option("--format", group=OUTPUT, type=FormatChoice(),
            help="Kind of file.  [default: by its ending, or huggingface]"),
     option("--force", group=OUTPUT, is_flag=True, help="Overwrite an existing file."),
     option("--show", group=OUTPUT, type=NATURAL, metavar="N",
@@ -85,11 +85,11 @@ def command(
     Starting from single bytes, or from the characters of words, the most frequent pair of
     neighbours becomes a new token, again and again.
     """
-    from tinygrad_tf.text.bpe.formats import check_target, save_bpe
+    from tinygrad_tf.text.bpe.formats import FORMATS, check_target, format_of_ending, save_bpe
 
     if bool(files) == bool(counts):
         raise click.UsageError("give either FILEs (- for stdin) or --counts", ctx)
-    format = format or (None if out.suffix in (".tiktoken", ".model") else "huggingface")
+    format = format or format_of_ending(out) or "huggingface"
     check_target(out, format, force=force)
     log = _MergeLog(show or 0, quiet=quiet or json)
     begun = time.monotonic()
@@ -106,7 +106,8 @@ def command(
     result = trained.stopped or f"learned {counted(len(trained.merges), 'merge')}"
     say(f"{result}; {counted(trained.table.size, 'token')} in {clock(elapsed)}, saved {out}")
     if not quiet:
-        pattern = f" --pattern {options['pattern'] or 'gpt2'}" if out.suffix == ".tiktoken" else ""
+        needed = FORMATS[format].pattern == "needed"
+        pattern = f" --pattern {options['pattern'] or 'gpt2'}" if needed else ""
         say(f'next: tt bpe-view -t {out}{pattern} "some text"')
 
 

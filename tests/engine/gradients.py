@@ -4,11 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tinygrad_tf import Tensor, grad
+from tinygrad_tf.types import Array
 
-Array = npt.NDArray[Any]
 Function = Callable[..., Tensor]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.engine.op_inputs import Array
+from tinygrad_tf.types import Array
 
 
 def linear(torch: Any, x: Any, weight: Any, bias: Any = 0.0) -> Any:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-Array = npt.NDArray[Any]
+from tinygrad_tf.types import Array
+
 # The arrays that gradients flow to, and the other arguments.
 Drawn = tuple[list[Array], dict[str, Any]]
 

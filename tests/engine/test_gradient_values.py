@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from tests.engine.gradients import Array, gradients
+from tests.engine.gradients import gradients
 from tinygrad_tf import ops
+from tinygrad_tf.types import Array
 
 
 def up_to(*shape: int) -> Array:

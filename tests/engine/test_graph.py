@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.engine.gradients import Array
 from tinygrad_tf import Tensor, enable_grad, grad, no_grad, ops
 from tinygrad_tf.engine.graph import Node
 from tinygrad_tf.models import GPT, GPTConfig
 from tinygrad_tf.train import AdamW
+from tinygrad_tf.types import Array
 
 
 def leaf(*values: Any, dtype: Any = np.float64) -> Tensor:
@@ -189,6 +189,15 @@ def test_no_grad_as_decorator() -> None:
     x = leaf(1.0)
     assert not double(x).requires_grad and not double(x).requires_grad
     assert (x * 2.0).requires_grad
+
+
+def test_a_context_may_be_entered_again() -> None:
+    quiet = no_grad()
+    x = Tensor(1.0, requires_grad=True)
+    for _ in range(2):
+        with quiet, quiet:
+            assert not (x * 2.0).requires_grad
+        assert (x * 2.0).requires_grad
 
 
 def test_no_grad_holds_for_its_thread_only() -> None:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.gradients import Array
 from tinygrad_tf import Tensor, detect_anomaly, grad, mutation_checks_off, no_grad, ops
 from tinygrad_tf.engine.mutation import AnomalyError, MutationError
 from tinygrad_tf.models import GPT, GPTConfig
+from tinygrad_tf.types import Array
 
 
 # --- arrays changed in place ----------------------------------------------------------------------

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
 from tests.engine.gradients import (
-    Array,
     eighths,
     first_order,
     leaves,
@@ -20,10 +19,11 @@ from tests.engine.op_cases import CASES, Case
 from tinygrad_tf import Tensor, grad, gradcheck, ops
 from tinygrad_tf.engine.graph import Fused
 from tinygrad_tf.engine.table import RECORDS
+from tinygrad_tf.types import Array
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 few = settings(max_examples=8)
-many = settings(max_examples=24)
+many = settings(max_examples=16)
 SEEDS = st.integers(0, 2**16)
 
 

@@ -6,18 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.engine.gradients import Array, first_order, leaves
+from tests.engine.gradients import first_order, gradients
 from tinygrad_tf import Tensor, grad, ops
+from tinygrad_tf.types import Array
 
 nan, inf = math.nan, math.inf
 
 
 def check(f: Any, inputs: Any, expected: Any, up: Any = None, dtype: Any = np.float64) -> None:
     """The gradients of Σ up·f are these, nan and infinities included."""
-    xs = leaves([np.asarray(x, dtype) for x in inputs])
-    y = f(*xs)
-    slopes = grad(y, xs, upstream=np.ones(y.shape) if up is None else np.asarray(up, dtype))
-    for ours, known in zip(slopes, expected, strict=True):
+    for ours, known in zip(gradients(f, *inputs, up=up, dtype=dtype), expected, strict=True):
         assert ours.shape == np.shape(known) and ours.dtype == dtype
         np.testing.assert_array_equal(ours, known)
 

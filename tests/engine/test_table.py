@@ -86,6 +86,19 @@ def test_a_name_is_registered_once() -> None:
         register(Op("exp", np.exp, RECORDS["exp"].rules))
 
 
+def test_a_rule_that_does_not_fit_its_op_is_refused_when_it_is_made() -> None:
+    with pytest.raises(TypeError, match=r"write \(rule,\)"):
+        Op("f", np.sin, lambda g, y, x: g)
+    with pytest.raises(TypeError, match="write lambda g, y, x: "):
+        Op("f", np.sin, (lambda g, x: g,))
+    with pytest.raises(TypeError, match="1 rules, one per input, but was called with 2"):
+        Op("f", np.add, (lambda g, y, a: g,))(Tensor(1.0, requires_grad=True), 2.0)
+    twice = Op("f", np.sin, (lambda g, *rest: g * np.cos(rest[1]),))
+    x = Tensor(0.5, requires_grad=True)
+    twice(x).backward()
+    assert x.grad == np.cos(0.5)
+
+
 def test_the_engine_has_no_import_circle() -> None:
     files = {path.stem: path for path in (PACKAGE / "engine").glob("*.py")}
     below = {

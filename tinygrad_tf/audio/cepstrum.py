@@ -23,7 +23,7 @@ LINEAR_STEP, BREAK_HZ, LOG_STEP = 200 / 3, 1000.0, math.log(6.4) / 27
 
 @dataclass(frozen=True)
 class MFCCSettings:
-    """How MFCCs are computed; the defaults suit speech: windows of 25 ms, one each 10 ms.
+    """Settings of MFCCs; the defaults suit speech: windows of 25 ms, one each 10 ms.
 
     `htk` takes the mel scale 2595 log10(1 + f / 700) instead of Slaney's; `norm` "slaney" gives
     each filter the same area; `center` puts frame t around sample t * hop_length, with silence

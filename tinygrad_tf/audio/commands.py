@@ -32,7 +32,7 @@ TRAINING, HELD_OUT = 0, 1  # which stream of random numbers
 
 
 class SpokenCommand(NamedTuple):
-    """What was said, by whom, and how it sounds: samples [N] at 16,000 Hz."""
+    """A spoken sentence with its speaker and its sound: samples [N] at 16,000 Hz."""
 
     text: str
     speaker: Speaker

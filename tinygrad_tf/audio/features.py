@@ -18,7 +18,7 @@ from tinygrad_tf.errors import InputError
 
 @dataclass(frozen=True)
 class SpeechFeatures:
-    """How speech becomes vectors: MFCCs with both deltas, normalised, `stack` frames in each.
+    """Vectors of speech: MFCCs with both deltas, normalised, `stack` frames in each.
 
     With the defaults a vector of 156 numbers stands for 40 ms, so three seconds are 75 positions.
     Raises InputError where `stack` or `delta_width` cannot be.
@@ -41,7 +41,7 @@ class SpeechFeatures:
         return 3 * self.mfcc.n_mfcc * self.stack
 
     def length(self, seconds: float) -> int:
-        """How many vectors a sound of so many seconds becomes."""
+        """Return the number of vectors of a sound of so many seconds."""
         frames = 1 + int(seconds * self.mfcc.rate) // self.mfcc.hop_length
         return -(-frames // self.stack)
 

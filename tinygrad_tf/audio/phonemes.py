@@ -1,4 +1,4 @@
-"""How the words of the spoken commands sound: each a row of phonemes, each phoneme of segments.
+"""The sounds of the words in spoken commands: rows of phonemes, each made of segments.
 
 Names of phonemes are those of ARPAbet; formants are a grown man's, near those that Peterson and
 Barney measured in 1952. A segment is a target: what is heard moves from one to the next.
@@ -11,7 +11,7 @@ from tinygrad_tf.errors import InputError
 
 
 class Segment(NamedTuple):
-    """What the mouth aims at for `ms` milliseconds: sources from 0 to 1, frequencies in hertz.
+    """A target of the mouth for `ms` milliseconds: sources from 0 to 1, frequencies in hertz.
 
     `voice` is the glottis, `breath` noise made there, `hiss` noise made in the mouth around
     `center`, `width` wide. `zero` is where the nose takes sound away.

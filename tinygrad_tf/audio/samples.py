@@ -1,4 +1,4 @@
-"""What every room of audio takes: one channel of finite samples."""
+"""The check that all audio code makes: one channel of finite samples."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

@@ -24,7 +24,7 @@ TOP_HISS = 7000.0  # hertz; a short mouth hisses no higher
 
 @dataclass(frozen=True)
 class Speaker:
-    """Who speaks: `pitch` in hertz, its `melody` in octaves, `tract` and the rest as factors.
+    """A speaker: `pitch` in hertz, its `melody` in octaves, `tract` and the rest as factors.
 
     A shorter vocal tract has higher formants: `tract` is 1 for a man and about 1.17 for a woman.
     `breath` and `tilt` are what the voice has of noise and what it lacks in brightness, from 0 to
@@ -113,7 +113,7 @@ def _frame_counts(
     speaker: Speaker,
     generator: np.random.Generator,
 ) -> NDArray[np.intp]:
-    """How many frames each segment lasts; the last word is slower, as in speech."""
+    """Return the number of frames of each segment; the last word is slower, as in speech."""
     ms = np.array([segment.ms for segment in segments])
     pace = np.exp(generator.normal(0, 0.08, size=len(ms))) / speaker.speed
     pace *= np.exp(generator.normal(0, 0.08, size=word_of[-1] + 1))[word_of]

@@ -32,7 +32,7 @@ class Wave(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """How long it lasts."""
+        """The duration of the sound."""
         return len(self.samples) / self.rate
 
 

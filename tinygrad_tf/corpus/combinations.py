@@ -50,7 +50,7 @@ UNSEEN_KINDS = frozenset(
 
 
 class Question(NamedTuple):
-    """What is asked, of which content, and what kind of content that is."""
+    """A question: its instruction, its content, and the kind of the content."""
 
     instruction: str
     content: str
@@ -58,12 +58,12 @@ class Question(NamedTuple):
 
     @property
     def prompt(self) -> str:
-        """What the model is given: `reverse: stone`, a line."""
+        """The input of the model: `reverse: stone`, a line."""
         return f"{self.instruction}: {self.content}\n"
 
     @property
     def working(self) -> str:
-        """What it should write: a line a step, the last of which is the answer."""
+        """The correct output: a line a step, the last of which is the answer."""
         return "".join(f"{line}\n" for line in carry_out(self.instruction, self.content))
 
     @property

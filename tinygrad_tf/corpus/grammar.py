@@ -38,7 +38,7 @@ class Slot:
     words: tuple[Word, ...]
 
     def is_named_by(self, form: str) -> bool:
-        """Whether that form tells which word the slot holds: `kite` and `a kite` do, `it` not."""
+        """Return True if the form shows the word of the slot: `kite` and `a kite` do, `it` not."""
         forms = [word.form(form) for word in self.words]
         return len(set(forms)) == len(forms)
 
@@ -64,7 +64,7 @@ class Expansion:
 
 @dataclass(frozen=True)
 class Mention:
-    """Where a slot stands in a story: characters `start` to `end`, exclusive."""
+    """The position of a slot in a story: characters `start` to `end`, exclusive."""
 
     slot: str
     form: str
@@ -119,7 +119,7 @@ class Grammar:
         return Derivation("", 0.0, (Reference(self.root),), {}, ())
 
     def options(self, derivation: Derivation) -> Sequence[Word | Expansion]:
-        """What may come at the choice before which an unfinished derivation stands."""
+        """Return the options of the next choice of an unfinished derivation."""
         name = derivation.choice.name
         return self.rules[name] if name in self.rules else self.slots[name].words
 
@@ -159,7 +159,7 @@ class Grammar:
         return derivation
 
     def successors(self, derivation: Derivation) -> Iterator[Derivation]:
-        """What an unfinished derivation may become by its next choice; probabilities sum to its."""
+        """Yield the derivations after the next choice; their probabilities sum to that before."""
         options = self.options(derivation)
         total = sum(option.weight for option in options)
         return (self.take(derivation, option, total) for option in options)
@@ -223,7 +223,7 @@ def _pieces(template: str) -> tuple[Piece, ...]:
 
 
 def _agreement(one: str, other: str) -> int:
-    """How many characters two texts share at their beginning."""
+    """Return the number of characters that two texts share at their beginning."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
 

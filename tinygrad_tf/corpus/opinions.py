@@ -38,7 +38,7 @@ class Opinion(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What is said of one aspect: its words, and whether it is good."""
+    """A judgement of one aspect: its words, and True if it is good."""
 
     aspect: str
     adjective: str

@@ -58,7 +58,7 @@ class NounPhrase:
 
     @property
     def person(self) -> str:
-        """Which of PERSONS it is as a subject."""
+        """The member of PERSONS that it is as a subject."""
         return "several" if self.plural else "one"
 
     @property

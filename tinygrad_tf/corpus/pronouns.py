@@ -48,7 +48,7 @@ class Coreference(NamedTuple):
 
     @property
     def answer(self) -> str:
-        """The noun that `it` stands for."""
+        """The noun that `it` means."""
         return self.words[self.referent]
 
     @property

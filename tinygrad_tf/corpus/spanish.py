@@ -27,7 +27,7 @@ class Forms(NamedTuple):
 
 @dataclass(frozen=True)
 class Noun:
-    """What is named. `alive` ones may do something; `described` is its (singular, plural) with an
+    """A noun. `alive` ones may do something; `described` is its (singular, plural) with an
     adjective, where that is another word of the same gender."""
 
     english: str
@@ -52,7 +52,7 @@ class Noun:
 
 @dataclass(frozen=True)
 class Adjective:
-    """How something is. `passing` ones take estar; `of_the_living` say nothing of things."""
+    """An adjective. `passing` ones take estar; `of_the_living` describe no things."""
 
     english: str
     spanish: Forms
@@ -60,13 +60,13 @@ class Adjective:
     of_the_living: bool = False
 
     def fits(self, noun: Noun) -> bool:
-        """Whether that can be said of the noun."""
+        """Return True if the adjective can describe the noun."""
         return noun.alive or not self.of_the_living
 
 
 @dataclass(frozen=True)
 class Determiner:
-    """What stands first in a noun phrase, and whether it can before one or several.
+    """The first word of a noun phrase, and if it can come before one thing or several.
 
     `definite` ones make a subject; the others can follow `there is`.
     """

@@ -1,4 +1,4 @@
-"""What the drawn languages share: seeded choices, and combinations that are never trained on."""
+"""The common parts of the drawn languages: seeded choices, held-out combinations."""
 
 import random
 from collections import Counter
@@ -16,21 +16,21 @@ _PATIENCE = 5000
 
 
 class Example(Protocol):
-    """What can be drawn, and held out by what is combined in it."""
+    """An example that can be drawn, and held out by the words that it combines."""
 
     @property
     def text(self) -> str:
-        """All that is written, question and answer: examples with the same text are the same."""
+        """The full text, question and answer: examples with the same text are the same."""
         ...
 
     @property
     def construction(self) -> str:
-        """How it is built."""
+        """The name of its construction."""
         ...
 
     @property
     def combinations(self) -> frozenset[Combination]:
-        """Which words it combines."""
+        """The pairs of words that it combines."""
         ...
 
 
@@ -39,14 +39,14 @@ AnyExample = TypeVar("AnyExample", bound=Example)
 
 
 def seeded(seed: int, purpose: str) -> random.Random:
-    """Random numbers of one purpose; InputError where `seed` is no whole number from 0 up."""
+    """Return the generator of one purpose; InputError for a seed that is no whole number from 0."""
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InputError(f"the seed is {seed}", "give a whole number from 0 up")
     return random.Random(f"{seed} {purpose}")
 
 
 def choose(options: Sequence[T], generator: random.Random) -> T:
-    """One of the options; uses only `generator.random()`, so a seed means the same everywhere."""
+    """Choose one option by `generator.random()` alone, so that a seed means the same everywhere."""
     return options[int(generator.random() * len(options))]
 
 
@@ -56,7 +56,7 @@ def hold_out(
     generator: random.Random,
     keep: Collection[Combination] = (),
 ) -> frozenset[Combination]:
-    """About that share of the combinations, none of `keep`.
+    """Return about that share of the combinations, none of `keep`.
 
     No word loses more than twice that share of its own, or one of them where that is more, and
     none its last: each is still trained on.
@@ -82,7 +82,7 @@ def draw_split(
     seed: int,
     always: Sequence[AnyExample] = (),
 ) -> tuple[tuple[AnyExample, ...], tuple[AnyExample, ...]]:
-    """Different examples to train on, `always` first, and examples to test with.
+    """Draw different examples to train on, `always` first, and examples to test with.
 
     Each to train on has none of the `held` combinations. Each to test with has at least one of
     them, while all its words and its construction are among those to train on. A larger count
@@ -134,6 +134,6 @@ def _distinct(
 
 
 def _ends(combination: Combination) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Both words, each with what tells it from the same word at the other end."""
+    """Return both words, each with its side of the relation."""
     relation, first, second = combination
     return (relation + " of", first), (relation + " with", second)

@@ -18,7 +18,7 @@ DEFAULT_CHARS = 460_000
 
 @dataclass(frozen=True)
 class Floor:
-    """What the true source pays for a text: `nats` in all, over `chars` characters.
+    """The cost of a text under the true source: `nats` in all, over `chars` characters.
 
     The newline that ends each story is one of the characters; that a story ends costs nothing
     more, since the grammar says where.
@@ -126,7 +126,7 @@ def floor(stories: Iterable[str]) -> Floor:
 
 
 def decided_spans(story: str) -> list[Decided]:
-    """Where a story says again, or agrees with, a word named before, in reading order.
+    """Return the spans that repeat, or agree with, a word named before, in reading order.
 
     Raises InputError where the grammar cannot have produced the story.
     """

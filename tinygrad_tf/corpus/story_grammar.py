@@ -31,7 +31,7 @@ def _things(single: str, several: str) -> tuple[Word, ...]:
 
 
 def _places(places: str) -> tuple[Word, ...]:
-    """Where something happens; the form `the` is where one goes."""
+    """Places of action; the form `the` is the goal of a way."""
     return tuple(
         Word(place, forms={"the": place[place.index("the ") :]}) for place in places.split(", ")
     )
@@ -53,7 +53,7 @@ def _trades(**goods: str) -> tuple[Word, ...]:
 
 
 def _machine(name: str, weight: int, manner: str = "") -> Word:
-    """How it runs: a battery runs down, a program just runs."""
+    """The way it runs: a battery runs down, a program just runs."""
     forms = {"please": f"{manner} please", "ran": f"ran {manner}", "run": f"run {manner}"}
     return Word(name, weight, {form: text.strip() for form, text in forms.items()})
 

@@ -10,6 +10,7 @@
 A checkpoint is written under a temporary name, forced to the disk and renamed; then the pointer
 moves, in one step. What follows (other names, removal of old checkpoints) is done again by the
 next one to open the run, where a crash cut it short. So a run is whole at any time.
+A pointer that was lost or damaged is rebuilt from the checkpoints.
 """
 
 import errno
@@ -23,6 +24,14 @@ from numpy.typing import NDArray
 
 from tinygrad_tf.errors import FailedError, InputError
 from tinygrad_tf.storage import atomic, strict_json
+from tinygrad_tf.storage.links import (
+    CONFIG,
+    TOKENIZER_FILES,
+    foreign_files,
+    leftovers,
+    links,
+    stale_links,
+)
 from tinygrad_tf.storage.lock import LOCK_NAME, RunLock
 from tinygrad_tf.storage.pointer import (
     CHECKPOINT_FILES,
@@ -35,9 +44,8 @@ from tinygrad_tf.storage.pointer import (
 from tinygrad_tf.storage.rebuild import PointerFile, checkpoint_directories
 from tinygrad_tf.storage.safetensors import load_safetensors, serialise
 
-CONFIG, METRICS = "config.json", "metrics.jsonl"
+METRICS = "metrics.jsonl"
 MODEL, OPTIMIZER, STATE = CHECKPOINT_FILES
-TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "merges.txt")
 _RUN_FILES = (POINTER, *CHECKPOINT_FILES, METRICS, "samples.jsonl", *TOKENIZER_FILES, CONFIG)
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -56,7 +64,7 @@ class Checkpoint(NamedTuple):
 class RunDirectory:
     """A directory that holds one training run; see `create` and `open`.
 
-    `on_warning` is told in one line what is amiss; by default it becomes a Python warning.
+    `on_warning` is called with one line for each problem; by default it is a Python warning.
     """
 
     def __init__(self, path: atomic.PathLike, on_warning: Callable[[str], object] = warnings.warn):
@@ -96,14 +104,14 @@ class RunDirectory:
         with RunLock(run.path):
             run._clear(data)
             if data is not None:
-                target = run.path / "data"
-                with atomic.writing(target):
-                    atomic.remove(target) if target.exists() else None
-                    atomic.publish_directory(data, target)
+                with atomic.writing(run.path / "data"):
+                    if (run.path / "data").exists():
+                        atomic.remove(run.path / "data")
+                    atomic.publish_directory(data, run.path / "data")
         return run
 
     def _make(self) -> bool:
-        """Make the directory where there is none, and tell whether anything is in it."""
+        """Make the directory where there is none, and return whether anything is in it."""
         with atomic.writing(self.path):
             try:
                 self.path.mkdir(parents=True, exist_ok=True)
@@ -119,9 +127,9 @@ class RunDirectory:
     def open(
         cls, path: atomic.PathLike, *, on_warning: Callable[[str], object] = warnings.warn
     ) -> Self:
-        """Open a run, or any directory with a config.json; mends what a crash left undone.
+        """Open a run, or any directory with a config.json, and complete what a crash left undone.
 
-        Nothing is mended while another process is writing. Raises InputError where there is no
+        Nothing is changed while another process is writing. Raises InputError where there is no
         run, where a newer version of this program wrote it, or where its pointer is damaged and
         there is no whole checkpoint to rebuild it from.
         """
@@ -132,15 +140,16 @@ class RunDirectory:
                 if not run.path.is_dir():
                     fault = "is not a directory" if run.path.exists() else "does not exist"
                 raise InputError(f"{run.path} {fault}", "give the directory of a run")
-            pointer = run._pointer_file.read(run.on_warning)
-            if run._pointer_file.is_rebuilt or run._leftovers(pointer) or run._stale_names(pointer):
+            pointer = run._pointer()
+            rebuilt = run._pointer_file.is_rebuilt
+            if rebuilt or leftovers(run.path, pointer) or stale_links(run.path, pointer):
                 with suppress(FailedError), run.lock(wait=0):
-                    pass  # taking the lock mends the run
+                    pass  # taking the lock completes the run
         return run
 
     @contextmanager
     def lock(self, *, wait: float = 0.5) -> Iterator[None]:
-        """Hold the run for writing; mends it first; may be nested.
+        """Lock the run for writing, and complete what a crash left undone; may be nested.
 
         Raises FailedError naming the process that holds it already.
         """
@@ -150,7 +159,7 @@ class RunDirectory:
         with RunLock(self.path, wait=wait):
             self._locked = True
             try:
-                pointer = self._pointer_file.read(self.on_warning)
+                pointer = self._pointer()
                 if pointer is not None and self._pointer_file.is_rebuilt:
                     write_pointer(self.path / POINTER, pointer)
                 self._tidy(pointer)
@@ -210,7 +219,7 @@ class RunDirectory:
         if step < 0:
             raise InputError(f"a checkpoint's step cannot be {step}", "count steps from 0")
         with self.lock():
-            old = self._pointer_file.read(self.on_warning)
+            old = self._pointer()
             again = f"then go on with `resume={self.path}`"
             intact = "nothing had been saved yet"
             if old is not None:
@@ -227,7 +236,7 @@ class RunDirectory:
     def load_checkpoint(self, which: Which = "latest") -> Checkpoint:
         """Load a checkpoint whose every byte is verified.
 
-        Where the latest is damaged the one before it is loaded and `on_warning` is told.
+        Where the latest is damaged the one before it is loaded, with a warning.
         Raises InputError where there is none, or none that is whole.
         """
 
@@ -241,17 +250,17 @@ class RunDirectory:
         return self._load(which, read)
 
     def load_model(self, which: Which = "latest") -> dict[str, NDArray[Any]]:
-        """Load the weights alone, with the care of `load_checkpoint`.
+        """Load the weights alone, verified like those of `load_checkpoint`.
 
         In a directory without checkpoints, such as best/, they are those of model.safetensors.
         """
-        if self._pointer_file.read(self.on_warning) is None and (self.path / MODEL).exists():
+        if self._pointer() is None and (self.path / MODEL).exists():
             return load_safetensors(self.path / MODEL)
         return self._load(which, lambda entry: self._load_arrays(entry, MODEL))
 
     def checkpoint_steps(self) -> dict[str, int]:
         """Return the steps of the "latest", "previous" and "best" checkpoints there are."""
-        pointer = self._pointer_file.read(self.on_warning)
+        pointer = self._pointer()
         if pointer is None:
             return {}
         named = {"latest": pointer.latest, "previous": pointer.previous, "best": pointer.best}
@@ -268,7 +277,7 @@ class RunDirectory:
         return path if path.exists() or not (self.path / name).exists() else self.path / name
 
     def _load(self, which: Which, read: Callable[[Entry], T]) -> T:
-        pointer = self._pointer_file.read(self.on_warning)
+        pointer = self._pointer()
         if pointer is None:
             raise InputError(f"{self.path} holds no checkpoint yet", "train it until it saves one")
         candidates = {"latest": [pointer.latest, pointer.previous], "best": [pointer.best]}[which]
@@ -279,28 +288,20 @@ class RunDirectory:
             try:
                 result = read(entry)
             except InputError as fault:
-                if (
-                    self._pointer_file.read(self.on_warning) != pointer
-                ):  # another process has saved, and removed this one
+                if self._pointer() != pointer:  # another process has saved, and removed this one
                     return self._load(which, read)
                 self._damaged.add(entry.dir)
                 faults.append(fault)
                 continue
             for earlier in faults:
                 self.on_warning(f"{earlier.what}; the checkpoint of step {entry.step} is used")
-            self._warn_of_strangers(pointer)
+            for path, source in foreign_files(self.path, pointer):
+                self.on_warning(f"{path} is not what the run saved; {source} is used instead")
             return result
         if not faults:
             raise InputError(f"{self.path} has no checkpoint marked best yet", "use the latest")
         remedy = "restore it from a copy, or train again with `force=True`"
         raise InputError(faults[0].what, remedy) from faults[0]
-
-    def _warn_of_strangers(self, pointer: Pointer) -> None:
-        for path, source in self._names(pointer):
-            if path.name in CHECKPOINT_FILES and path.exists() and source.exists():
-                if atomic.same_content(path, source) or self._is_of_a_checkpoint(path):
-                    continue
-                self.on_warning(f"{path} is not what the run saved; {source} is used instead")
 
     # Saving
 
@@ -339,15 +340,16 @@ class RunDirectory:
         candidates = [old.latest, old.previous] if old else []
         return next((e for e in candidates if e and e.dir not in self._damaged), None)
 
-    # Mending
+    # After a save or a crash
 
     def _tidy(self, pointer: Pointer | None, *, after_save: bool = False) -> None:
         """Do what follows a move of the pointer; checkpoints are safe, so it may fail."""
         try:
-            for path, source in self._names(pointer) if after_save else self._stale_names(pointer):
+            names = links if after_save else stale_links
+            for path, source in names(self.path, pointer):
                 path.parent.mkdir(exist_ok=True)
                 atomic.link_atomically(source, path)
-            for path in self._leftovers(pointer):
+            for path in leftovers(self.path, pointer):
                 atomic.remove(path)
         except OSError as error:
             self.on_warning(
@@ -356,56 +358,12 @@ class RunDirectory:
 
     def _require_no_directory_in_the_way(self, pointer: Pointer, again: str) -> None:
         """Raise FailedError where other programs would never find the checkpoint just saved."""
-        for path, _ in self._names(pointer):
+        for path, _ in links(self.path, pointer):
             with atomic.writing(
                 path, f"the checkpoint of step {pointer.latest.step} is saved", again=again
             ):
                 if path.is_dir():
                     raise IsADirectoryError(errno.EISDIR, "Is a directory")
-
-    def _names(self, pointer: Pointer | None) -> list[tuple[Path, Path]]:
-        """Return each further name that a checkpoint's file should have, and that file."""
-        if pointer is None:
-            return []
-        names = [(self.path / n, self.path / pointer.latest.dir / n) for n in CHECKPOINT_FILES]
-        if pointer.best is not None:
-            best = self.path / "best"
-            for name in (CONFIG, *TOKENIZER_FILES):
-                if (self.path / name).is_file():
-                    names.append((best / name, self.path / name))
-            names.append((best / MODEL, self.path / pointer.best.dir / MODEL))
-        return names
-
-    def _stale_names(self, pointer: Pointer | None) -> list[tuple[Path, Path]]:
-        """Return the names that a crash left missing or at an older checkpoint.
-
-        A file that is none of the run's own is somebody's, and stays.
-        """
-        return [
-            (path, source)
-            for path, source in self._names(pointer)
-            if source.exists()
-            and not atomic.same_content(path, source)
-            and (not path.exists() or self._is_of_a_checkpoint(path))
-        ]
-
-    def _is_of_a_checkpoint(self, path: Path) -> bool:
-        return any(
-            atomic.same_content(path, folder / path.name)
-            for folder in checkpoint_directories(self.path)
-        )
-
-    def _leftovers(self, pointer: Pointer | None) -> list[Path]:
-        """Return what a crash left half written, and checkpoints that nothing points to."""
-        folders = (self.path, self.path / "checkpoints", self.path / "best")
-        found = [p for folder in folders if folder.is_dir() for p in folder.iterdir()]
-        leftovers = [path for path in found if atomic.is_temporary(path)]
-        if pointer is not None:
-            kept = {entry.dir for entry in pointer.entries}
-            leftovers += [
-                p for p in checkpoint_directories(self.path) if f"checkpoints/{p.name}" not in kept
-            ]
-        return leftovers
 
     # Replacing an earlier run
 
@@ -422,9 +380,12 @@ class RunDirectory:
         best = [self.path / "best" / n for n in (CONFIG, MODEL, *TOKENIZER_FILES)]
         files = [self.path / name for name in _RUN_FILES] + best
         with atomic.writing(self.path, "files of the earlier run may remain"):
-            for path in [*files, *self._leftovers(None), *checkpoint_directories(self.path)]:
+            for path in [*files, *leftovers(self.path, None), *checkpoint_directories(self.path)]:
                 if path.exists() and path != kept:
                     atomic.remove(path)
             for folder in (self.path / "checkpoints", self.path / "best"):
                 with suppress(OSError):
                     folder.rmdir()  # where nobody put anything else
+
+    def _pointer(self) -> Pointer | None:
+        return self._pointer_file.read(self.on_warning)

@@ -28,7 +28,7 @@ class LabelledText(NamedTuple):
 
 
 def count_words(text: str) -> int:
-    """How many words stand between whitespace."""
+    """Return the number of words, separated by whitespace."""
     return len(text.split())
 
 

@@ -24,7 +24,7 @@ _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 @dataclass(frozen=True)
 class TextReport:
-    """What one whole reading of a text found.
+    """A report on one whole reading of a text.
 
     `bytes` and `sha256` are of the raw bytes, with the newlines put between files; `chars`
     counts the characters given out. `crlf_count` and `cr_count` count CRLF and lone CR.
@@ -57,7 +57,9 @@ class TextSource(Protocol):
     def __iter__(self) -> Iterator[str]: ...
 
     @property
-    def report(self) -> TextReport: ...
+    def report(self) -> TextReport:
+        """The report on the first whole reading."""
+        ...
 
 
 class StringSource:
@@ -130,7 +132,7 @@ class FileSource:
 
     @property
     def report(self) -> TextReport:
-        """What the first whole reading found; reads the text now if nobody has yet."""
+        """The report on the first whole reading; reads the text now if it has not been read."""
         if self._report is None:
             for _ in self:
                 pass
@@ -187,7 +189,7 @@ class _Tally:
 
     @property
     def ended_line(self) -> bool:
-        """Whether the last byte ended a line."""
+        """True if the last byte ended a line."""
         return self._last in (b"\n", b"\r")
 
     def report(self, files: tuple[str, ...], *, newlines_kept: bool) -> TextReport:

@@ -1,4 +1,4 @@
-"""How good an answer is: exact match, token accuracy, BLEU, chrF and word error rate.
+"""Scores of an answer: exact match, token accuracy, BLEU, chrF and word error rate.
 
 Every score is over a whole corpus, answers beside references in the same order. InputError where
 there are none, or not as many of one as of the other. Matches, accuracies and error rates are
@@ -145,7 +145,7 @@ def mteval_words(text: str) -> list[str]:
 
 
 def _ngrams(tokens: Sequence[str], order: int) -> Counter[Sequence[str]]:
-    """How often each run of `order` tokens stands there."""
+    """Return the count of each run of `order` tokens."""
     return Counter(_runs(tokens, order))
 
 

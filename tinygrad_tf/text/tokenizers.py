@@ -31,13 +31,17 @@ class Decoder(Protocol):
 
 
 class Tokenizer(Protocol):
-    """What training and generation ask of a tokenizer of any kind."""
+    """The methods that training and generation need of a tokenizer of any kind."""
 
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> str:
+        """The name of the kind: "char", "byte", "word" or "bpe"."""
+        ...
 
     @property
-    def vocab_size(self) -> int: ...
+    def vocab_size(self) -> int:
+        """The number of ids."""
+        ...
 
     def encode(self, text: str, *, unknown: Unknown = "error", start: int = 0) -> Ids:
         """Return the ids (N,) of a text; `start` is added to positions named in a fault."""
@@ -51,10 +55,12 @@ class Tokenizer(Protocol):
         """Return the text of the ids (N,); InputError for an id outside the vocabulary."""
         ...
 
-    def decoder(self) -> Decoder: ...
+    def decoder(self) -> Decoder:
+        """Return an incremental decoder."""
+        ...
 
     def known_ids(self) -> Ids:
-        """Return the ids (N,) that stand for something, ascending."""
+        """Return the ids (N,) that have a token, ascending."""
         ...
 
     def count_chars(self, ids: ArrayLike) -> int:
@@ -62,7 +68,7 @@ class Tokenizer(Protocol):
         ...
 
     def count_bytes(self, ids: ArrayLike) -> int:
-        """Return how many bytes of UTF-8 the ids stand for; parts add up to the whole's."""
+        """Return the number of bytes of UTF-8 of the ids; parts add up to the whole's."""
         ...
 
     def token_text(self, token: int) -> str:
@@ -113,7 +119,7 @@ class CharTokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """How many characters are known."""
+        """The number of characters in the vocabulary."""
         return len(self.vocab)
 
     def encode(self, text: str, *, unknown: Unknown = "error", start: int = 0) -> Ids:
@@ -193,7 +199,7 @@ class CharTokenizer:
         return f"{char!r} (U+{ord(char):04X}, position {position}{known})"
 
     def nearest(self, char: str) -> list[str]:
-        """Return up to three known characters that may stand for an unknown one.
+        """Return up to three known characters that may replace an unknown one.
 
         The other case, the letter without its accent, the plain form of a typographic
         character; failing these, the closest code point of the same general category.

@@ -43,7 +43,7 @@ class TokenFile:
 
     @property
     def targets(self) -> int:
-        """How many tokens can be predicted: all but the first."""
+        """The number of tokens that can be predicted: all but the first."""
         return max(0, len(self.tokens) - 1)
 
 

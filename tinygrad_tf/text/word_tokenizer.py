@@ -74,7 +74,7 @@ class WordTokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """How many words are known, and the four special tokens."""
+        """The number of words in the vocabulary, with the four special tokens."""
         return len(SPECIALS) + len(self.words)
 
     def encode(self, text: str, *, unknown: WordUnknown = "error", start: int = 0) -> Ids:
@@ -148,7 +148,7 @@ class WordTokenizer:
         return _hash(self.to_json())
 
     def nearest(self, word: str) -> list[str]:
-        """Return up to three known words that may stand for an unknown one: another case first,
+        """Return up to three known words that may replace an unknown one: another case first,
         then the most alike."""
         other_case = [known for known in self.words if known.lower() == word.lower()]
         alike = difflib.get_close_matches(word, self.words, n=3)

@@ -180,7 +180,7 @@ def test_what_changes_no_ids_is_passed_over():
     ("content", "fault"),
     [
         ("{", "not JSON"),
-        ('{"model": 1, "model": 2}', "'model' stands twice"),
+        ('{"model": 1, "model": 2}', "'model' occurs twice"),
         (b'{"model": "\xff"}', "byte 11 .line 1. is not UTF-8"),
         ("{" * 100_000, "JSON"),
         ('{"a": ' * 100_000, "JSON"),

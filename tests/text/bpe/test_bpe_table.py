@@ -59,7 +59,7 @@ CLASSICAL = BPETable(WORDS, [("a", "b")], kind="classical", pattern="", end_of_w
         (BYTE_LEVEL, {"vocab": {**BYTES, "": 256}, "merges": ()}, "token 256 is empty"),
         (BYTE_LEVEL, {"vocab": {**BYTES, "ab": 256}}, "merge 1 .* needs 'abc'"),
         (BYTE_LEVEL, {"merges": (("a", "xy"),)}, "needs 'xy'"),
-        (BYTE_LEVEL, {"merges": (("a", "b"), ("a", "b"))}, "stands twice"),
+        (BYTE_LEVEL, {"merges": (("a", "b"), ("a", "b"))}, "occurs twice"),
         (
             BYTE_LEVEL,
             {"vocab": {c: i for c, i in BYTES.items() if i not in (10, 33)}, "merges": ()},
@@ -88,7 +88,7 @@ def test_each_fault_is_named(table, change, fault):
 
 
 def test_tokens_that_stand_twice_are_refused():
-    with pytest.raises(InputError, match="'ab' stands twice"):
+    with pytest.raises(InputError, match="'ab' occurs twice"):
         BPETable.from_merges([("a", "b"), ("a", "b")])
-    with pytest.raises(InputError, match="'<x>' stands twice"):
+    with pytest.raises(InputError, match="'<x>' occurs twice"):
         BPETable.from_merges([], specials=["<x>", "<x>"])

@@ -69,8 +69,8 @@ def learn_merges(
     (left, right); the one whose first occurrence comes first, words taken in the order given;
     or the largest (left, right) by the `names` of the base symbols, compared as strings.
     Learning ends early when no pair occurs `min_frequency` times. A pair (left, right) whose
-    turn comes and that `skip` says true of is never merged. `on_merge` is told each merge as it
-    is made. Time grows with the symbols in `words` and the merges made of them, however long a
+    turn comes and that `skip` says true of is never merged. `on_merge` is called with each
+    merge. Time grows with the symbols in `words` and the merges made of them, however long a
     word is. InputError for symbols, counts, names and rules that do not fit
     (Sennrich et al. 2016, algorithm 1).
     """

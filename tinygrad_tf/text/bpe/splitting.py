@@ -69,7 +69,7 @@ class Splitter:
 
     @property
     def known(self) -> bool:
-        """Whether the pattern is one for which `cut` can find borders."""
+        """True if `cut` can find borders for the pattern."""
         return self.name not in ("none", "custom")
 
     def split(self, text: str) -> list[str]:

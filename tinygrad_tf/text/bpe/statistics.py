@@ -1,4 +1,4 @@
-"""How well a tokenizer suits a text: tokens, bytes per token, and what of it goes unused."""
+"""The fit of a tokenizer to a text: tokens, bytes per token, and unused vocabulary."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ class Statistics:
 
     @property
     def bytes_per_token(self) -> float:
-        """How many bytes of UTF-8 a token stands for, on average."""
+        """The mean number of bytes of UTF-8 per token."""
         return self.size / self.tokens if self.tokens else 0.0
 
 

@@ -1,4 +1,4 @@
-"""What a byte pair encoding is: tokens, merges, and how text is cut before them."""
+"""The table of a byte pair encoding: tokens, merges, and the pattern that cuts text before them."""
 
 import hashlib
 import json
@@ -111,7 +111,7 @@ class BPETable:
         return {**self.duplicates, **of_specials, **of_vocab}
 
     def token_bytes(self, token: int) -> bytes:
-        """Return the bytes that a token stands for; at the end of a word they end in a space.
+        """Return the bytes of a token; at the end of a word they end in a space.
 
         InputError for an id that no token has.
         """
@@ -142,7 +142,7 @@ class BPETable:
         return frozenset(i for token, i in self.vocab.items() if token.endswith(MARK))
 
     def is_special(self, token: int) -> bool:
-        """Tell whether an id is that of a special token and of nothing else."""
+        """Return True if an id is that of a special token and of nothing else."""
         return token in self._special_ids
 
     def listed_merges(self) -> Sequence[tuple[str, str]]:
@@ -240,7 +240,7 @@ class BPETable:
                     )
         repeated = [pair for pair, n in Counter(self.merges).items() if n > 1]
         if repeated:
-            raise _fault(f"the merge {repeated[0]} stands twice")
+            raise _fault(f"the merge {repeated[0]} occurs twice")
 
 
 def spelled_bytes(string: str) -> bytes:
@@ -258,7 +258,7 @@ def _numbered(strings: Iterable[str], first: int) -> dict[str, int]:
     ids: dict[str, int] = {}
     for token, string in enumerate(strings, first):
         if string in ids:
-            raise _fault(f"the token {string!r} stands twice")
+            raise _fault(f"the token {string!r} occurs twice")
         ids[string] = token
     return ids
 

@@ -10,7 +10,7 @@ from tinygrad_tf.text.bpe.table import BPETable
 
 
 class TokenBytes:
-    """What every id of a table stands for: its bytes, and how many characters these begin."""
+    """The bytes of every id of a table, and the number of characters that these begin."""
 
     def __init__(self, table: BPETable) -> None:
         size = table.size
@@ -49,7 +49,7 @@ class TokenBytes:
         return joined[:-1] if array.size and self._ends_word[array[-1]] else joined
 
     def ends_word(self, token: int) -> bool:
-        """Tell whether a token ends with `</w>`."""
+        """Return True if a token ends with `</w>`."""
         return bool(self._ends_word[token])
 
 

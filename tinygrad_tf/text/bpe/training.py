@@ -20,10 +20,14 @@ class Counted(Protocol):
     """The distinct pieces of a text, by first occurrence, and how often each occurs."""
 
     @property
-    def pieces(self) -> Sequence[bytes]: ...
+    def pieces(self) -> Sequence[bytes]:
+        """The distinct pieces."""
+        ...
 
     @property
-    def counts(self) -> Sequence[int]: ...
+    def counts(self) -> Sequence[int]:
+        """The number of times that each piece occurs."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ OnStep = Callable[[Step], None]
 
 @dataclass(frozen=True)
 class Trained:
-    """What was learned: the table, its merges by their ids there, and what to tell the user.
+    """A learned encoding: the table, its merges by their ids there, and notices for the user.
 
     `stopped` says why fewer than `asked` merges were learned; it is empty when all were.
     `notices` are one-line remarks on the text.
@@ -75,7 +79,7 @@ def train_bpe(
     `counted` are the pieces into which `pattern` cuts the text, without its special tokens.
     `order` of the ids: "bytes" has the bytes, the merges, then the specials; "huggingface" has
     the specials, the bytes by their characters, then the merges, and ties by lowest id fall
-    accordingly. `on_step` is told each merge as it is made, with the splits of the pieces in
+    accordingly. `on_step` is called with each merge, with the splits of the pieces in
     `watch`. An empty text gives the 256 bytes and a notice. InputError for a vocabulary that
     the bytes and specials overfill, a minimum frequency below 1, and special tokens that stand
     twice or spell a token.
@@ -193,7 +197,7 @@ def train_classical(
 
 @dataclass
 class _Teller:
-    """Spells the merges as they come, looks out for collisions, and tells `on_step`."""
+    """Spells the merges as they come, looks for collisions, and calls `on_step`."""
 
     tokens: list[str]
     specials: Collection[str]
@@ -208,7 +212,7 @@ class _Teller:
         self.tokens, self.specials = list(self.tokens), frozenset(self.specials)
 
     def spells_a_mark(self, left: int, right: int) -> bool:
-        """Tell whether a pair of plain characters would end in what reads as the mark."""
+        """Return True if a pair of plain characters would end in what reads as the mark."""
         token = self.tokens[left] + self.tokens[right]
         spells = token.endswith(MARK) and not self.tokens[right].endswith(MARK)
         if spells:
@@ -220,7 +224,7 @@ class _Teller:
         if left + right in self.specials:
             raise InputError(
                 f"the special token {left + right!r} is also what merge {len(self.pairs) + 1} "
-                f"makes of {left!r} and {right!r}, so its id would stand for both",
+                f"makes of {left!r} and {right!r}, so its id would mean both",
                 f"name it differently, as <|{left + right}|>",
             )
         self.tokens.append(left + right)

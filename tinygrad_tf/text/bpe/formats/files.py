@@ -97,6 +97,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record: dict[str, Any] = {}
     for key, value in pairs:
         if key in record:
-            raise ValueError(f"the key {key!r} stands twice")
+            raise ValueError(f"the key {key!r} occurs twice")
         record[key] = value
     return record

@@ -13,9 +13,10 @@ from typing import Any
 
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text.bpe.alphabet import CHAR_TO_BYTE
-from tinygrad_tf.text.bpe.formats.files import cannot_hold
+from tinygrad_tf.text.bpe.formats.files import cannot_hold, parse_object, read_text
+from tinygrad_tf.text.bpe.formats.format import Format
 from tinygrad_tf.text.bpe.ranks import ambiguous
-from tinygrad_tf.text.bpe.splitting import Splitter
+from tinygrad_tf.text.bpe.splitting import PATTERNS, Splitter
 from tinygrad_tf.text.bpe.table import MARK, BPETable, EndOfWord
 
 # A `</w>` that is a symbol of its own takes a normalizer that puts a character after each word.
@@ -55,7 +56,7 @@ def to_fields(table: BPETable) -> dict[str, Any]:
     if table.by_rank and (token := ambiguous(table.vocab)):
         raise cannot_hold(
             "tokenizer.json",
-            f"its ranks merge {token!r} in ways that no list of merges tells",
+            f"its ranks merge {token!r} in ways that no list of merges expresses",
             "keep the rank file",
         )
     by_id = sorted(table.specials.items(), key=lambda item: item[1])
@@ -255,7 +256,7 @@ def _merges(merges: object, vocab: Mapping[str, int]) -> list[tuple[str, str]]:
         for number, entry in enumerate(merges)
         if not (isinstance(entry, str) and entry.startswith("#version"))
     ]
-    # A merge that stands twice has its later rank: dicts keep the last place when reversed.
+    # A merge that occurs twice has its later rank: dicts keep the last place when reversed.
     return list(dict.fromkeys(reversed(pairs)))[::-1]
 
 
@@ -298,7 +299,7 @@ def _added(added: object) -> dict[str, int]:
 
 
 def _overlap(a: str, b: str) -> bool:
-    """Tell whether two strings can share characters of a text."""
+    """Return True if two strings can share characters of a text."""
     ends = any(a[-n:] == b[:n] or b[-n:] == a[:n] for n in range(1, min(len(a), len(b))))
     return ends or a in b or b in a
 
@@ -309,3 +310,32 @@ def _marked(table: BPETable, token: str) -> str:
 
 def _unmarked(token: str) -> str:
     return token.replace(_END, MARK)
+
+
+def read_otherwise(pattern: str) -> str:
+    """Return the first part of a user's pattern that Hugging Face reads otherwise, or nothing."""
+    if pattern in PATTERNS or pattern in PATTERNS.values():
+        return ""
+    found = re.search(r"\\[wWbBZ]|(?<!\\)(?<!\[)\^|(?<!\\)\$|\(\?[a-z]*i", pattern)
+    return found[0] if found else ""
+
+
+def _notes(table: BPETable) -> list[str]:
+    read = read_otherwise(table.pattern)
+    if not read:
+        return []
+    return [
+        f"Hugging Face reads {read} in this pattern otherwise: its ids may differ; write "
+        "classes such as [\\p{L}\\p{M}\\p{N}_] instead"
+    ]
+
+
+FORMAT = Format(
+    "huggingface",
+    read=lambda path, _: from_fields(parse_object(path, read_text(path))),
+    write=lambda table, path: {path: dump(table)},
+    has_start=lambda start: start.lstrip().startswith(b"{"),
+    ending=".json",
+    in_directory=("tokenizer.json",),
+    notes=_notes,
+)

@@ -12,14 +12,15 @@ from itertools import pairwise
 
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text.bpe.alphabet import to_chars
-from tinygrad_tf.text.bpe.formats.files import cannot_hold
+from tinygrad_tf.text.bpe.formats.files import cannot_hold, read_bytes
+from tinygrad_tf.text.bpe.formats.format import Format, lost_specials
 from tinygrad_tf.text.bpe.ranks import parts_before
 from tinygrad_tf.text.bpe.table import BPETable, spelled_bytes
 
 
 @dataclass(frozen=True)
 class Published:
-    """What is known of a published rank file that it does not hold itself."""
+    """The facts about a published rank file that the file itself does not hold."""
 
     pattern: str
     specials: Mapping[str, int] = field(default_factory=dict)
@@ -55,7 +56,7 @@ def parse(data: bytes, *, pattern: str | None = None) -> BPETable:
     if pattern is None:
         if published is None:
             raise InputError(
-                "a rank file does not tell how text is cut",
+                "a rank file does not hold the pattern that cuts text",
                 "give `pattern=gpt2`, gpt4, gpt4-old or o200k (and `special` for special tokens)",
             )
         pattern = published.pattern
@@ -67,7 +68,7 @@ def parse(data: bytes, *, pattern: str | None = None) -> BPETable:
             if rank in lines:
                 raise InputError(f"line {number} has the rank {rank} of line {lines[rank]}")
             lines[rank] = number
-            vocab[to_chars(token)] = rank  # a token that stands twice has its later rank
+            vocab[to_chars(token)] = rank  # a token that occurs twice has its later rank
     return BPETable(
         vocab=vocab,
         pattern=pattern,
@@ -114,3 +115,29 @@ def _entry(number: int, line: bytes) -> tuple[bytes, int]:
             if token:
                 return token, int(rank)
     raise InputError(f"line {number}, {shown!r}, is not a token in base64 and a rank")
+
+
+def _has_start(start: bytes) -> bool:
+    """Return True if the first line is a token in base64 and a rank."""
+    words = start.partition(b"\n")[0].split()
+    if len(words) != 2 or not words[1].isdigit():
+        return False
+    try:
+        return bool(base64.b64decode(words[0], validate=True))
+    except binascii.Error:
+        return False
+
+
+FORMAT = Format(
+    "tiktoken",
+    read=lambda path, pattern: parse(read_bytes(path), pattern=pattern),
+    write=lambda table, path: {path: dump(table)},
+    has_start=_has_start,
+    has_name=lambda name: name.endswith(".tiktoken"),
+    ending=".tiktoken",
+    pattern="needed",
+    notes=lambda table: [
+        f"the rank file does not hold the pattern: load it with {table.pattern}",
+        *lost_specials(table),
+    ],
+)
