@@ -11,8 +11,21 @@ if TYPE_CHECKING:
     from tinygrad_tf.text.bpe.tokenizer import BPETokenizer
 
 TOKENIZER = "Tokenizer"
-FORMATS = ("huggingface", "gpt2", "tiktoken", "minbpe", "subword-nmt")
 PATTERNS = "gpt2|gpt4|gpt4-old|o200k|none|REGEX"
+
+
+class FormatChoice(click.Choice[str]):
+    """The choice of a format of tokenizer files, which are loaded only when it is needed."""
+
+    def __init__(self) -> None:
+        self.case_sensitive = True
+
+    @property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names of the formats."""
+        from tinygrad_tf.text.bpe.formats import FORMATS
+
+        return tuple(FORMATS)
 
 
 def tokenizer_options(*, many: bool = False) -> list[click.Parameter]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from cli.bpe_options import FORMATS, load, tokenizer_options
+from cli.bpe_options import FormatChoice, load, tokenizer_options
 from cli.console import print_json, say
 from cli.options import GroupedCommand, option
 
@@ -18,7 +18,7 @@ EXAMPLES = (
 OPTIONS: list[click.Parameter] = [
     click.Argument(["source"], metavar="FROM", type=click.Path(path_type=Path)),
     click.Argument(["target"], metavar="TO", type=click.Path(path_type=Path)),
-    option("--format", type=click.Choice(FORMATS),
+    option("--format", type=FormatChoice(),
            help="Format of the new file.  [default: by its ending]"),
     option("--force", is_flag=True, help="Overwrite an existing file."),
     option("--json", is_flag=True, help="One object with the result."),

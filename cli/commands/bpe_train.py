@@ -1,6 +1,5 @@
 """`tt bpe-train`: train a tokenizer on text, and show its merges."""
 
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.bpe_options import FORMATS, PATTERNS
+from cli.bpe_options import PATTERNS, FormatChoice
 from cli.bytes_io import chunks_of, cores
-from cli.console import answer, is_terminal, print_json, print_picture, say
+from cli.console import print_json, say
 from cli.format import clock, count, counted
 from cli.options import NATURAL, POSITIVE_INT, GroupedCommand, option
 
 if TYPE_CHECKING:
-    from cli.pictures.tables import Table
     from tinygrad_tf.text.bpe.training import Step, Trained
 
 LEARNING, OUTPUT = "Learning", "Output"
@@ -52,7 +50,7 @@ OPTIONS: list[click.Parameter] = [
            help="Processes that count.  [default: one per core]"),
     option("--out", group=OUTPUT, type=click.Path(path_type=Path), default="tok.json",
            show_default=True, metavar="FILE", help="Where to; gpt2 takes a directory."),
-    option("--format", group=OUTPUT, type=click.Choice(FORMATS),
+    option("--format", group=OUTPUT, type=FormatChoice(),
            help="Kind of file.  [default: by its ending, or huggingface]"),
     option("--force", group=OUTPUT, is_flag=True, help="Overwrite an existing file."),
     option("--show", group=OUTPUT, type=NATURAL, metavar="N",
@@ -85,11 +83,11 @@ def command(
     Starting from single bytes, or from the characters of words, the most frequent pair of
     neighbours becomes a new token, again and again.
     """
-    from tinygrad_tf.text.bpe.formats import check_target, save_bpe
+    from tinygrad_tf.text.bpe.formats import FORMATS, check_target, format_of_ending, save_bpe
 
     if bool(files) == bool(counts):
         raise click.UsageError("give either FILEs (- for stdin) or --counts", ctx)
-    format = format or (None if out.suffix in (".tiktoken", ".model") else "huggingface")
+    format = format or format_of_ending(out) or "huggingface"
     check_target(out, format, force=force)
     log = _MergeLog(show or 0, quiet=quiet or json)
     begun = time.monotonic()
@@ -106,7 +104,8 @@ def command(
     result = trained.stopped or f"learned {counted(len(trained.merges), 'merge')}"
     say(f"{result}; {counted(trained.table.size, 'token')} in {clock(elapsed)}, saved {out}")
     if not quiet:
-        pattern = f" --pattern {options['pattern'] or 'gpt2'}" if out.suffix == ".tiktoken" else ""
+        needed = FORMATS[format].pattern == "needed"
+        pattern = f" --pattern {options['pattern'] or 'gpt2'}" if needed else ""
         say(f'next: tt bpe-view -t {out}{pattern} "some text"')
 
 
@@ -209,23 +208,15 @@ class _MergeLog:
 
 
 def _print_steps(steps: "list[Step]") -> None:
-    table = _table(steps)
-    if is_terminal(sys.stdout):
-        print_picture(table)
-    else:
-        answer(table.tsv())
-
-
-def _table(steps: "list[Step]") -> "Table":
-    """A table of merges: the pair, its count, the token, and the watched words split so far."""
-    from cli.pictures.tables import Table
+    """Print a table of merges: the pair, its count, the token, and the split of watched words."""
+    from cli.pictures.tables import print_table
 
     rows = [
         (s.number, f"{s.left} + {s.right}", s.merge.count, s.left + s.right, s.merge.new,
          "   ".join(" ".join(split) for split in s.splits))
         for s in steps
     ]  # fmt: skip
-    return Table(("merge", "pair", "count", "token", "id", "words"), rows)
+    print_table(("merge", "pair", "count", "token", "id", "words"), rows)
 
 
 def _summary(trained: "Trained", out: Path, elapsed: float, steps: "list[Step]") -> dict[str, Any]:

@@ -48,6 +48,7 @@ def test_the_worked_example_is_shown_merge_by_merge(here: Path, capsys) -> None:
     assert [token["text"] for token in tokens] == ["old", "est</w>"]
 
 
+@pytest.mark.slow
 def test_pipes_give_back_the_very_bytes(here: Path) -> None:
     data = (here / "text.txt").read_bytes()
     for binary in ([], ["--binary", "u16"], ["--binary", "u32"]):

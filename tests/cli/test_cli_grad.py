@@ -135,6 +135,7 @@ def test_a_deep_expression_is_cut_with_a_notice(tt):
     )
 
 
+@pytest.mark.slow
 def test_json_has_every_gradient_of_a_large_graph(tt):
     names = [f"x{i}" for i in range(400)]
     outcome = tt("grad", "+".join(names), *(f"{name}=1" for name in names), "--json")

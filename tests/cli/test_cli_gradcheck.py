@@ -72,6 +72,7 @@ def here(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
+@pytest.mark.slow
 def test_the_table_is_tab_separated_and_holds_every_op(tt):
     outcome = tt("gradcheck")
     assert (outcome.code, outcome.err) == (0, "")

@@ -3,16 +3,35 @@
 import errno
 import io
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import cli.main
+from cli.group import SECTIONS
 from tinygrad_tf.errors import FailedError, InputError
 
 ROOT = Path(__file__).resolve().parents[2]
+
+COUNT = '''
+"""`tt count`: count the characters of a text."""
+
+import click
+
+from cli.console import print_json
+from cli.options import GroupedCommand
+
+
+@click.command("count", cls=GroupedCommand, examples=("tt count kite",))
+@click.argument("text")
+def command(text: str) -> None:
+    """Count the characters of TEXT."""
+    print_json({"characters": len(text)})
+'''
 
 
 def shell(code: str, *arguments: str, **settings) -> subprocess.CompletedProcess[bytes]:
@@ -40,6 +59,23 @@ def test_every_listed_command_exists_and_bears_its_name():
         for name in cli.main.tt.list_commands(ctx):
             command = cli.main.tt.get_command(ctx, name)
             assert command is not None and command.name == name and command.help
+    listed = {name.replace("-", "_") for commands in SECTIONS.values() for name in commands}
+    modules = {path.stem for path in (ROOT / "cli" / "commands").glob("*.py")}
+    assert modules - {"__init__"} == listed, "a command is its file and its line in cli/group.py"
+
+
+def test_a_command_is_a_file_and_a_line(tt, monkeypatch):
+    """The example of CONTRIBUTING: the file cli/commands/count.py and its line in SECTIONS."""
+    module = ModuleType("cli.commands.count")
+    exec(COUNT, module.__dict__)
+    monkeypatch.setitem(sys.modules, "cli.commands.count", module)
+    monkeypatch.setitem(SECTIONS["Inspect"], "count", "Count the characters of a text")
+    assert re.search(r"count +Count the characters of a text", tt("--help").out)
+    assert tt("count", "kite").out == '{"characters": 4}\n'
+    help_text = tt("count", "--help").out
+    assert (
+        "Count the characters of TEXT." in help_text and "Examples:\n  tt count kite" in help_text
+    )
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["--version"], ["train-gpt", "--help"]])

@@ -135,6 +135,7 @@ def instructed(tmp_path_factory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_instructions_are_trained_and_asked(tt, instructed, tmp_path):
     out = tmp_path / "tuned"
     told = tt("train-instructions", "--init-from", str(instructed), "--out", str(out), *TINY[6:])
@@ -153,6 +154,7 @@ def test_instructions_are_trained_and_asked(tt, instructed, tmp_path):
     assert (plain.code, plain.err, plain.out.count("\n")) == (0, "", 1)
 
 
+@pytest.mark.slow
 def test_faults_of_instructions_are_one_line(fault, run, instructed):
     assert "no instruction 'sort'" in fault("ask", instructed, "sort: abc")
     assert "not of tt train-instructions" in fault("ask", run, "copy: abc")

@@ -81,6 +81,13 @@ def fault(tt) -> Callable[..., tuple[int, str]]:
 # --- from beginning to end ---
 
 
+def test_the_fake_events_have_the_fields_of_a_real_run(trained, events):
+    for event in map(json.loads, trained[1].splitlines()):
+        if event["event"] != "checkpoint":
+            numbers = {"plan": (), "done": (1,)}.get(event["event"], (1, 1.0))
+            assert getattr(events, event["event"])(*numbers).keys() == event.keys()
+
+
 def test_json_lines_tell_the_whole_run(trained):
     path, out = trained
     events = [json.loads(line, parse_constant=pytest.fail) for line in out.splitlines()]
@@ -134,6 +141,7 @@ def test_resume_needs_only_the_run(tt, run, trained, monkeypatch, tmp_path):
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
+@pytest.mark.slow
 def test_why_a_run_ended_is_told(tt, text, tmp_path):
     for number, (option, reason) in enumerate(
         [
@@ -157,6 +165,7 @@ def test_line_mode(tt, tmp_path):
 
 @posix
 @pytest.mark.parametrize("read", [0, 1])
+@pytest.mark.slow
 def test_a_closed_pipe_ends_it_quietly(trained, text, tmp_path, read):
     """As in `tt ... | head -1`: nothing on stderr, and a run that was being trained is whole."""
     run = tmp_path / "run"
@@ -282,6 +291,7 @@ def open_folder() -> Iterator[Path]:
 
 
 @posix
+@pytest.mark.slow
 def test_no_permission_to_write(open_folder):
     text, out = open_folder / "text.txt", open_folder / "run"
     open_folder.chmod(0o555)
@@ -303,6 +313,7 @@ def test_no_permission_to_write(open_folder):
 
 
 @linux
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_last_checkpoint(open_folder):
     disk = open_folder / "disk"
     disk.mkdir()
@@ -327,6 +338,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(open_folder):
 
 
 @posix
+@pytest.mark.slow
 def test_a_file_that_may_not_grow_leaves_the_last_checkpoint(trained, run):
     """Needs no rights: the system's limit on the size of a file stands for the full disk."""
     import resource
@@ -452,6 +464,7 @@ def test_resuming_what_cannot_go_on(fault, run, trained):
     assert code == 2 and "tokenizer.json" in line
 
 
+@pytest.mark.slow
 def test_a_diverging_run_is_told_in_one_line(text, tmp_path):
     failed = process(
         "train-gpt", text, "--out", tmp_path / "run", *TINY, "--lr", 1e6, "--grad-clip", 0,

@@ -59,6 +59,7 @@ def runs(tmp_path_factory):
         ("train-fill", texts_file, ("found\t", "perplexity\t")),
     ],
 )
+@pytest.mark.slow
 def test_a_run_from_a_file(tt, tmp_path, command, make, told):
     data = make(tmp_path / "mine.tsv")
     outcome = tt(command, str(data), *SHORT)
@@ -105,6 +106,7 @@ def test_options_reach_the_model_and_the_trainer(tt, tmp_path):
     assert (plan["schedule"], plan["learning_rate"], plan["min_lr"]) == ("noam", 0.01, 0.001)
 
 
+@pytest.mark.slow
 def test_resume_keeps_its_settings(tt, tmp_path):
     data = str(pairs_file(tmp_path / "p.tsv"))
     assert tt("train-translate", data, *SHORT, "--out", "run").code == 0
@@ -120,6 +122,7 @@ def test_resume_keeps_its_settings(tt, tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
+@pytest.mark.slow
 def test_interrupted_it_saves_and_goes_on(tmp_path):
     data = pairs_file(tmp_path / "p.tsv")
     program = "from cli.main import main; main()"

@@ -74,7 +74,7 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 
 def in_child(action: Callable[[], object], prepare: Callable[[], object] = lambda: None) -> int:
-    """Run an action in a forked process: 0 done, 1 a fault told, 3 a bug, or its own."""
+    """Run an action in a forked process; return 0 done, 1 TinygradError, 3 a bug, or its own."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # threads of the BLAS
         pid = os.fork()

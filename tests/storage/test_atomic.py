@@ -1,4 +1,4 @@
-"""Atomic writing: the old file or the new one, and faults told in full."""
+"""Atomic writing: the old file or the new one, and faults reported in full."""
 
 import errno
 import os
@@ -122,7 +122,7 @@ def test_link_or_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links_wor
     assert names(tmp_path) == {"one", "two", "name"}
 
 
-def test_temporary_names_are_told_from_others(tmp_path: Path) -> None:
+def test_temporary_names_are_recognised(tmp_path: Path) -> None:
     assert atomic.is_temporary(atomic.temporary_beside(tmp_path / "model.safetensors"))
     for name in ("a.tmp", "tmp-1", "my.tmp-notes", "a.tmp-1-zzzzzzzz", "model.safetensors"):
         assert not atomic.is_temporary(tmp_path / name)
@@ -151,7 +151,7 @@ def test_what_json_cannot_hold(tmp_path: Path, value: object) -> None:
         (b'{"a": 1,\n b}', "line 2 column 2"),
         (b"[1]", "must hold a JSON object and holds a list"),
         (b'{"a": NaN}', "NaN"),
-        (b'{"a": 1, "a": 2}', "'a' stands twice"),
+        (b'{"a": 1, "a": 2}', "'a' appears twice"),
         (b'{"a": "\xff"}', "byte 7 is not UTF-8"),
         (b"[" * 200_000, "too deeply"),
     ],

@@ -1,4 +1,4 @@
-"""Runs are whole after a fault or a crash at any instant."""
+"""Runs are whole after a fault or a crash at any time."""
 
 import errno
 import os
@@ -78,7 +78,7 @@ def test_full_disk_at_the_first_checkpoint_and_at_the_pointer(
     run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = os.fsync
-    for free, told in ((0, "checkpoints/000001: the disk is full (nothing had been saved yet)"),
+    for free, message in ((0, "checkpoints/000001: the disk is full (nothing had been saved yet)"),
                        (5, "latest.json: the disk is full")):  # fmt: skip
         left = [free]
 
@@ -91,7 +91,7 @@ def test_full_disk_at_the_first_checkpoint_and_at_the_pointer(
         with monkeypatch.context() as patch, pytest.raises(FailedError) as caught:
             patch.setattr(os, "fsync", fsync)
             save(run, 1)
-        assert told in caught.value.what.replace("\\", "/")
+        assert message in caught.value.what.replace("\\", "/")
         assert "then go on with `resume=" in caught.value.next
 
 
@@ -208,9 +208,9 @@ def try_every_call(
     for number in range(1, calls + 1, stride):
         status = attempt(number, act)
         assert status in (0, 1, 9)
-        # A first checkpoint whose pointer was not written is found, which is told.
-        tell = refuse_warning if olds else (lambda _: None)
-        run = RunDirectory.open(tmp_path / str(number), on_warning=tell)
+        # A first checkpoint whose pointer was not written is found, with a warning.
+        on_warning = refuse_warning if olds else (lambda _: None)
+        run = RunDirectory.open(tmp_path / str(number), on_warning=on_warning)
         steps = run.checkpoint_steps()
         saved = steps != olds
         if steps:

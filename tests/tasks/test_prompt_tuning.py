@@ -14,6 +14,7 @@ from tinygrad_tf.generate import TextGenerator
 from tinygrad_tf.models import GPT
 from tinygrad_tf.models.soft_prompt import PromptedGPT, SoftPrompt, weights_sha256
 from tinygrad_tf.tasks.prompt_tuning import PromptTuning, PromptTuningOptions
+from tinygrad_tf.train.parallel import Compute
 
 SHAPE = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 12, "threads": 1}
 STYLES = ("abc", "def", "ghi", "jkl", "mno", "pqr", "stu", "vwx")
@@ -87,7 +88,7 @@ def test_the_loss_falls_and_the_base_stays_bit_for_bit(run, one_style):
         GPT.load(run).parameter_count(),
     )
     assert files_of(run) == before
-    assert told["frozen_sha256"] == digest == weights_sha256(tuning.model.base)
+    assert told["frozen_sha256"] == digest == weights_sha256(tuning.task.model.base)
     assert told["frozen_unchanged"] is True
     json.dumps(told, allow_nan=False)
 
@@ -107,7 +108,7 @@ def test_the_file_holds_the_best_and_what_it_was_worth(run, one_style):
     assert prompt.loss_before == events[-1]["loss_before"]
     base = GPT.load(run, weights="best")
     prompted = PromptedGPT.load(base, tuning.path)
-    again = tuning.trainer.compute.mean_loss(prompted, tuning.trainer.validation())
+    again = Compute().mean_loss(prompted, tuning.task.validation())
     assert again == pytest.approx(best, rel=1e-6)
     assert not any(event["event"] == "checkpoint" for event in events)
 
@@ -139,13 +140,13 @@ def test_nothing_is_written_before_the_end_and_nothing_overwritten(run, one_styl
     events.close()
     assert not tuning.path.exists()
     tuning.path.write_bytes(b"mine")
-    with pytest.raises(InputError, match=r"exists already.*--force"):
+    with pytest.raises(InputError, match=r"exists already.*`force=True`"):
         PromptTuning(options(run, one_style))
     assert tuning.path.read_bytes() == b"mine"
 
 
 def test_held_out_lines_are_never_learned_from(run, one_style):
-    text = PromptTuning(options(run, one_style)).text
+    text = PromptTuning(options(run, one_style)).task.text
     decode = TextGenerator.load(run).tokenizer.decode
     train, val = (set(decode(part.tokens).split()) for part in (text.train, text.val))
     assert train and val and not train & val
@@ -158,7 +159,7 @@ def test_held_out_lines_are_never_learned_from(run, one_style):
         ("ab\n", {}, "there are 1 different examples"),
         ("", {}, "is empty"),
         ("ab\nba\n", {"length": 0}, "a prompt of 0 vectors"),
-        ("ab\nba\n", {"steps": 0}, "steps is 0"),
+        ("ab\nba\n", {"steps": 0}, "`steps` is 0"),
         ("ab\nba\n", {"out": Path("no/such/place/p")}, "does not exist"),
         ("ab\nba\n", {"out": Path()}, "is a directory"),
         (None, {}, "there is no file"),

@@ -26,5 +26,5 @@ def test_cosine_is_the_schedule_there_was(step: int, steps: int, warmup: int) ->
 
 
 def test_another_schedule_is_refused() -> None:
-    with pytest.raises(InputError, match="schedule is linear; choose cosine or noam"):
+    with pytest.raises(InputError, match="`schedule` is linear; choose cosine or noam"):
         TrainConfig(schedule="linear")

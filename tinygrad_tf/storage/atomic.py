@@ -1,4 +1,4 @@
-"""Files that are the old one or the new one at every instant, never half of each."""
+"""Atomic writing: at any time a file has its old content or its new one, never half of each."""
 
 import errno
 import hashlib
@@ -50,7 +50,7 @@ def writing(
 
 
 def in_short(error: OSError) -> str:
-    """Say of which file an error speaks and why, without the system's number."""
+    """Return the file of an error and its cause in words, without the system's number."""
     path = error.filename2 or error.filename
     why = error.strerror or str(error)
     return why if path is None else f"{path}: {why}"
@@ -123,7 +123,7 @@ def link_atomically(source: Path, path: Path) -> None:
 
 
 def replace(source: Path, target: Path) -> None:
-    """Rename, with patience: on Windows a virus scanner may hold a file for a moment."""
+    """Rename; on Windows try again for a while, since a virus scanner may hold the file."""
     for attempt in range(_RENAME_RETRIES):
         try:
             source.replace(target)
@@ -153,7 +153,7 @@ def temporary_beside(path: Path) -> Path:
 
 
 def is_temporary(path: Path) -> bool:
-    """Tell whether a name is one of `temporary_beside`."""
+    """Return whether a name is one of `temporary_beside`."""
     return _TEMPORARY.fullmatch(path.name) is not None
 
 
@@ -175,7 +175,7 @@ def sha256_of(path: Path) -> str | None:
 
 
 def same_content(path: Path, other: Path) -> bool:
-    """Tell whether two names hold the same bytes; a missing file has none."""
+    """Return whether two files have the same bytes; False where one is missing."""
     try:
         if path.samefile(other):
             return True
@@ -186,11 +186,11 @@ def same_content(path: Path, other: Path) -> bool:
     return sha256_of(path) == sha256_of(other)
 
 
-def check_sha256(path: Path, found: str, recorded: str) -> None:
+def check_sha256(path: Path, actual: str, recorded: str) -> None:
     """Raise InputError where a file is not the one whose digest was recorded."""
-    if found != recorded:
+    if actual != recorded:
         raise InputError(
-            f"{path} has been altered or damaged: its sha256 is {found[:12]}..., "
+            f"{path} has been altered or damaged: its sha256 is {actual[:12]}..., "
             f"{recorded[:12]}... was recorded when it was written",
             "restore it from a copy",
         )

@@ -1,4 +1,4 @@
-"""One writer at a time in a run directory."""
+"""A lock that lets one process at a time write in a directory."""
 
 import errno
 import os
@@ -7,7 +7,6 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from tinygrad_tf.errors import FailedError
@@ -41,7 +40,7 @@ else:
 
 
 class RunLock:
-    """Holds a directory for one writer: `with RunLock(run_dir): ...`.
+    """A lock on a directory for one writer: `with RunLock(run_dir): ...`.
 
     Waits up to `wait` seconds, then raises FailedError naming the process and the host that
     hold it. The lock file stays; only the lock on it counts, and a dead process holds none.
@@ -67,12 +66,7 @@ class RunLock:
         self._descriptor = descriptor
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             with suppress(OSError):  # closing the file releases it in any case

@@ -12,12 +12,13 @@ from tinygrad_tf.storage.strict_json import json_object, write_json
 SCHEMA_VERSION = 1
 POINTER = "latest.json"
 CHECKPOINT_NAME = re.compile(r"\d{6,}(-\d+)?")
+_DIRECTORY = re.compile("checkpoints/" + CHECKPOINT_NAME.pattern)
 CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "trainer_state.json")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One checkpoint: its directory in the run, and the sha256 of each file by name."""
+    """A checkpoint: its directory in the run, and the sha256 of each file by name."""
 
     dir: str
     sha256: Mapping[str, str]
@@ -38,20 +39,20 @@ class Pointer:
 
     @property
     def entries(self) -> list[Entry]:
-        """All of them, the latest first."""
+        """The checkpoints in the order latest, previous, best."""
         return [entry for entry in (self.latest, self.previous, self.best) if entry is not None]
 
 
 class DamagedPointer(InputError):
-    """A pointer that says nothing, so that it may be made anew from the checkpoints."""
+    """Raised for a pointer that cannot be used; it may be rebuilt from the checkpoints."""
 
 
 class NewerSchema(InputError):
-    """A file of a newer version of this program: whole, but not to be understood here."""
+    """Raised for a file that a newer version of this program wrote; it is not damaged."""
 
 
 def write_pointer(path: Path, pointer: Pointer, *, again: str = AGAIN) -> None:
-    """Move the pointer, in one step; raises FailedError, the old one is then intact."""
+    """Write the pointer in one step; raises FailedError, the old one is then intact."""
     write_json(path, {"schema": SCHEMA_VERSION, **asdict(pointer)}, again=again)
 
 
@@ -84,7 +85,7 @@ def _parse(path: Path, raw: bytes) -> Pointer:
 
 
 def check_schema(path: Path, version: object) -> None:
-    """Raise InputError for what is no schema version, NewerSchema for one not known here."""
+    """Raise InputError for no schema version, NewerSchema for one above SCHEMA_VERSION."""
     if type(version) is not int or version < 1:
         raise InputError(f"{path}: {version!r} is not a schema version", "restore it from a copy")
     if version > SCHEMA_VERSION:
@@ -105,11 +106,8 @@ def _entry(path: Path, role: str, value: object) -> Entry | None:
 
 
 def _is_directory(value: object) -> bool:
-    """Tell a checkpoint's directory; nothing outside the run can be named."""
-    if not isinstance(value, str):
-        return False
-    parent, _, name = value.partition("/")
-    return parent == "checkpoints" and CHECKPOINT_NAME.fullmatch(name) is not None
+    """Return whether this is the name of a checkpoint's directory, so inside the run."""
+    return isinstance(value, str) and _DIRECTORY.fullmatch(value) is not None
 
 
 def _are_digests(value: object) -> bool:

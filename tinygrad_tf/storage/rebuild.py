@@ -1,4 +1,4 @@
-"""The pointer of a run, made anew from its checkpoints where it was lost or damaged."""
+"""The pointer of a run, rebuilt from its checkpoints where it was lost or damaged."""
 
 import hashlib
 from collections.abc import Callable
@@ -22,23 +22,23 @@ MODEL, OPTIMIZER, STATE = CHECKPOINT_FILES
 
 
 class PointerFile:
-    """Reads the pointer of a run; where it is lost or damaged, one is rebuilt in memory.
+    """The pointer of a run on the disk, or one rebuilt in memory where that is lost or damaged.
 
-    It is kept until the pointer is written or the checkpoints are others.
+    It is rebuilt once, and again where the checkpoints have changed.
     """
 
     def __init__(self, run: Path) -> None:
         self.run = run
         self._rebuilt: Pointer | None = None
-        self._found: set[Path] = set()
+        self._directories: set[Path] = set()
 
     @property
     def is_rebuilt(self) -> bool:
-        """Whether what was read last is not on the disk."""
+        """True where the pointer that was read last is not on the disk."""
         return self._rebuilt is not None
 
-    def read(self, tell: Callable[[str], object]) -> Pointer | None:
-        """Return the pointer, None where there is no checkpoint; `tell` what was rebuilt.
+    def read(self, on_warning: Callable[[str], object]) -> Pointer | None:
+        """Return the pointer, None where there is no checkpoint; warn where it was rebuilt.
 
         Raises InputError for a damaged one without whole checkpoints, and for a newer schema.
         """
@@ -51,12 +51,12 @@ class PointerFile:
             self._rebuilt = None
             return pointer
         with reading(self.run / "checkpoints"):
-            found = set(checkpoint_directories(self.run))
-        if self._rebuilt is None or found != self._found:
-            self._rebuilt, self._found = rebuild_pointer(self.run), found
+            directories = set(checkpoint_directories(self.run))
+        if self._rebuilt is None or directories != self._directories:
+            self._rebuilt, self._directories = _rebuild(self.run), directories
             if self._rebuilt is not None:
                 why = f"{self.run / POINTER} is missing" if fault is None else fault.what
-                tell(f"{why}; rebuilt from the checkpoints: {describe(self._rebuilt)}")
+                on_warning(f"{why}; rebuilt from the checkpoints: {_describe(self._rebuilt)}")
         if self._rebuilt is None and fault is not None:
             raise fault
         return self._rebuilt
@@ -67,12 +67,12 @@ def checkpoint_directories(run: Path) -> list[Path]:
     return [p for p in (run / "checkpoints").glob("*") if CHECKPOINT_NAME.fullmatch(p.name)]
 
 
-def rebuild_pointer(run: Path) -> Pointer | None:
+def _rebuild(run: Path) -> Pointer | None:
     """Return a pointer to the whole checkpoints of a run, None where there are none.
 
     The newest is the latest, the one before it the previous; the best is the one whose weights
     best/ holds, if any. Raises InputError where a checkpoint's files cannot be read at all: it
-    may be the newest, and what is not pointed to is removed in the end.
+    may be the newest, and a checkpoint without a pointer is removed later.
     """
     with reading(run / "checkpoints"):
         newest_first = sorted(checkpoint_directories(run), key=_age, reverse=True)
@@ -84,8 +84,8 @@ def rebuild_pointer(run: Path) -> Pointer | None:
     return Pointer(entries[0], entries[1] if len(entries) > 1 else None, best)
 
 
-def describe(pointer: Pointer) -> str:
-    """Say in a few words which checkpoints a pointer names."""
+def _describe(pointer: Pointer) -> str:
+    """Return in a few words which checkpoints a pointer names."""
     named = [f"step {pointer.latest.step} is the latest checkpoint"]
     if pointer.previous is not None:
         named.append(f"step {pointer.previous.step} the one before")
@@ -94,7 +94,7 @@ def describe(pointer: Pointer) -> str:
 
 
 def _age(directory: Path) -> tuple[int, int, str]:
-    """Order by step; a step that was saved again has several, told apart by their time."""
+    """Return a key to sort by: the step, then the time, since a step may be saved again."""
     state = directory / STATE
     saved = state.stat().st_mtime_ns if state.is_file() else 0
     return int(directory.name.partition("-")[0]), saved, directory.name
@@ -106,7 +106,7 @@ def _whole(directory: Path) -> Entry | None:
     for name in CHECKPOINT_FILES:
         if not (directory / name).is_file():
             return None
-        # A file that cannot be read is not a damaged one: this is told, not passed over.
+        # A file that cannot be read may be whole: this raises, the checkpoint is not skipped.
         with reading(directory / name), (directory / name).open("rb") as file:
             digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
     try:

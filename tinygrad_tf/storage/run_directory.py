@@ -111,7 +111,7 @@ class RunDirectory:
         return run
 
     def _make(self) -> bool:
-        """Make the directory where there is none, and tell whether anything is in it."""
+        """Make the directory where there is none, and return whether anything is in it."""
         with atomic.writing(self.path):
             try:
                 self.path.mkdir(parents=True, exist_ok=True)
@@ -340,7 +340,7 @@ class RunDirectory:
         candidates = [old.latest, old.previous] if old else []
         return next((e for e in candidates if e and e.dir not in self._damaged), None)
 
-    # Mending
+    # After a save or a crash
 
     def _tidy(self, pointer: Pointer | None, *, after_save: bool = False) -> None:
         """Do what follows a move of the pointer; checkpoints are safe, so it may fail."""

@@ -44,7 +44,7 @@ _NAMES = {(d.kind, d.itemsize): name for name, d in _DTYPES.items() if name != _
 
 
 class TensorInfo(NamedTuple):
-    """What a header says of a tensor: dtype in the format's spelling, shape, bytes [begin, end)."""
+    """The header's entry of a tensor: dtype in the format's spelling, shape, bytes [begin, end)."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -60,7 +60,7 @@ class Header(NamedTuple):
 
 
 class _Malformed(Exception):
-    """What is wrong with a file, before its name is known."""
+    """A fault of a file whose name is not known yet."""
 
 
 # Writing
@@ -82,7 +82,7 @@ def save_safetensors(
 def serialise(
     tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None
 ) -> Iterator[bytes | memoryview]:
-    """Yield a file piece by piece, so that a big model is never held twice.
+    """Yield the bytes of a file in pieces, so that a big model is never in memory twice.
 
     `metadata` is {"format": "pt"} unless given: other programs refuse files without it.
     """
@@ -109,7 +109,7 @@ def serialise(
 
 
 def read_header(path: PathLike) -> Header:
-    """Read what a file holds without its data; raises InputError like `load_safetensors`."""
+    """Read the header of a file without its data; raises InputError like `load_safetensors`."""
     with _opened(Path(path)) as (file, size):
         return _read_header(file, size)[0]
 
@@ -213,7 +213,7 @@ def _check_cover(tensors: Mapping[str, TensorInfo], size: int) -> None:
 
 
 def _read_data(file: BufferedReader, start: int, size: int, mmap: bool) -> NDArray[np.uint8]:
-    if mmap and size:  # nothing cannot be mapped
+    if mmap and size:  # no bytes cannot be mapped
         return np.asarray(np.memmap(file, np.uint8, mode="r", offset=start, shape=(size,)))
     data = np.empty(size, np.uint8)
     file.seek(start)
@@ -233,7 +233,7 @@ def _tensor(data: NDArray[np.uint8], name: str, info: TensorInfo) -> NDArray[Any
 
 
 def _are_sizes(values: object) -> bool:
-    """Tell a list of whole numbers that fit in 63 bits; a bool is no number here."""
+    """Return whether this is a list of whole numbers below 2**63; a bool is not a number."""
     return isinstance(values, list) and all(type(n) is int and 0 <= n < 2**63 for n in values)
 
 
@@ -242,5 +242,5 @@ def _maps_text_to_text(value: object) -> bool:
 
 
 def _is_text(value: object) -> bool:
-    """Tell a string of valid Unicode: JSON's escapes can spell half a surrogate pair."""
+    """Return whether this is valid Unicode: JSON's escapes can give half a surrogate pair."""
     return isinstance(value, str) and not any("\ud800" <= c <= "\udfff" for c in value)

@@ -1,4 +1,4 @@
-"""JSON as the standard has it: UTF-8, no NaN, no key twice; read whole, written atomically."""
+"""Strict JSON: UTF-8, no NaN, no key twice; written atomically."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record: dict[str, Any] = {}
     for key, value in pairs:
         if key in record:
-            raise ValueError(f"the key {key!r} stands twice")
+            raise ValueError(f"the key {key!r} appears twice")
         record[key] = value
     return record
 

@@ -59,7 +59,6 @@ class TrainOptions:
         # A task's end of the cosine belongs to its own peak.
         if "learning_rate" in self.training and "min_lr" not in self.training:
             chosen["min_lr"] = chosen["learning_rate"] / 10
-        TrainConfig(**chosen)
         return Recipe(
             seed=self.seed,
             threads=self.threads,
@@ -96,6 +95,7 @@ class Recipe:
             raise InputError(
                 f"`threads` is {self.threads}", "give about as many as there are cores"
             )
+        TrainConfig(**self.training)  # a setting out of range is refused at once
 
     @property
     def config(self) -> TrainConfig:
@@ -124,7 +124,6 @@ class Recipe:
                 names = ("seed", "threads", "batch_size", "model", "training")
                 options = {name: value for name, value in record.items() if name not in names}
                 recipe = cls(**{name: record[name] for name in names}, options=options)
-            TrainConfig(**recipe.training)
         except (TypeError, KeyError) as error:
             raise InputError(
                 f'the "experiment" in config.json is malformed: {error}', "was it edited?"

@@ -7,12 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cli.bpe_options import FormatChoice
 from tests.text.bpe.oracle import RANDOM_TOKENS, merge_lists, rank_table
 from tests.text.bpe.samples import BYTES, ids, saved, trained
 from tinygrad_tf.errors import FailedError, InputError
 from tinygrad_tf.text.bpe.encoding import PieceEncoder, unreachable
-from tinygrad_tf.text.bpe.formats import FORMATS, huggingface, load_bpe, minbpe, save_bpe
+from tinygrad_tf.text.bpe.formats import (
+    FORMATS,
+    check_target,
+    huggingface,
+    load_bpe,
+    minbpe,
+    save_bpe,
+)
 from tinygrad_tf.text.bpe.formats import tiktoken as ranks
+from tinygrad_tf.text.bpe.formats.format import Format
 from tinygrad_tf.text.bpe.splitting import Splitter
 from tinygrad_tf.text.bpe.table import BPETable
 from tinygrad_tf.text.bpe.tokenizer import BPETokenizer
@@ -126,7 +135,7 @@ def test_trained_ranks_leave_for_every_format(tmp_path):
 
 
 def test_formats_are_found_out(tmp_path):
-    for format in FORMATS[:4]:
+    for format in list(FORMATS)[:4]:
         where = tmp_path / "pair" if format == "gpt2" else tmp_path / f"{format}.txt"
         (tmp_path / "pair").mkdir(exist_ok=True)
         save_bpe(trained(), where, format)
@@ -162,3 +171,26 @@ def test_files_are_not_overwritten_unasked(tmp_path):
         save_bpe(trained(), tmp_path / "no" / "tokenizer.json")
     with pytest.raises(InputError, match="format"):
         save_bpe(trained(), tmp_path / "tokenizer.xyz")
+
+
+def test_a_new_format_is_one_entry(tmp_path, monkeypatch):
+    lines = Format(
+        "lines",
+        read=lambda path, _: huggingface.from_fields(json.loads(path.read_text().split("\n")[1])),
+        write=lambda table, path: {
+            path: b"lines\n" + json.dumps(huggingface.to_fields(table)).encode()
+        },
+        has_start=lambda start: start.startswith(b"lines\n"),
+        ending=".lines",
+        notes=lambda table: ["lines are long"],
+    )
+    monkeypatch.setitem(FORMATS, lines.name, lines)
+    path = tmp_path / "tok.lines"
+    check_target(path)
+    assert save_bpe(trained(), path) == ["lines are long"]
+    assert ids(load_bpe(path)) == ids(load_bpe(path, format="lines")) == ids(trained())
+    with pytest.raises(InputError, match="leave out `pattern`"):
+        load_bpe(path, pattern="gpt2")
+    with pytest.raises(InputError, match="subword-nmt, lines"):
+        save_bpe(trained(), tmp_path / "tok.xyz")
+    assert "lines" in FormatChoice().choices

@@ -7,16 +7,19 @@ like <|endoftext|> or [SEP] that are neither bytes nor made by a merge are taken
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text.bpe.alphabet import CHAR_TO_BYTE
 from tinygrad_tf.text.bpe.encoding import unreachable
-from tinygrad_tf.text.bpe.formats.files import cannot_hold
+from tinygrad_tf.text.bpe.formats.files import cannot_hold, parse_object, read_text
+from tinygrad_tf.text.bpe.formats.format import Format
 from tinygrad_tf.text.bpe.formats.huggingface import to_fields
 from tinygrad_tf.text.bpe.table import BPETable
 
 _SPECIAL = re.compile(r"<.+>|\[.+\]", re.DOTALL)
 _VERSION = "#version"
+_PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 
 
 def parse(
@@ -78,3 +81,25 @@ def _pairs(merges: str) -> list[tuple[str, str]]:
             case _:
                 raise InputError(f"line {number} of the merges, {line!r}, is not two tokens")
     return pairs
+
+
+def _read(path: Path, pattern: str | None) -> BPETable:
+    for names in _PAIRS:
+        if path.name in names:
+            vocab, merges = map(path.with_name, names)
+            return parse(parse_object(vocab, read_text(vocab)), read_text(merges), pattern=pattern)
+    raise InputError(
+        f"{path} does not show where the other file of its pair is",
+        "call the two vocab.json and merges.txt",
+    )
+
+
+FORMAT = Format(
+    "gpt2",
+    read=_read,
+    write=lambda table, path: dict(zip(map(path.joinpath, _PAIRS[0]), dump(table), strict=True)),
+    has_name=lambda name: any(name in pair for pair in _PAIRS),
+    pattern="optional",
+    in_directory=("vocab.json", "encoder.json"),
+    files=_PAIRS[0],
+)

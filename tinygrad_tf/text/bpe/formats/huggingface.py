@@ -13,9 +13,10 @@ from typing import Any
 
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text.bpe.alphabet import CHAR_TO_BYTE
-from tinygrad_tf.text.bpe.formats.files import cannot_hold
+from tinygrad_tf.text.bpe.formats.files import cannot_hold, parse_object, read_text
+from tinygrad_tf.text.bpe.formats.format import Format
 from tinygrad_tf.text.bpe.ranks import ambiguous
-from tinygrad_tf.text.bpe.splitting import Splitter
+from tinygrad_tf.text.bpe.splitting import PATTERNS, Splitter
 from tinygrad_tf.text.bpe.table import MARK, BPETable, EndOfWord
 
 # A `</w>` that is a symbol of its own takes a normalizer that puts a character after each word.
@@ -309,3 +310,32 @@ def _marked(table: BPETable, token: str) -> str:
 
 def _unmarked(token: str) -> str:
     return token.replace(_END, MARK)
+
+
+def read_otherwise(pattern: str) -> str:
+    """Return the first part of a user's pattern that Hugging Face reads otherwise, or nothing."""
+    if pattern in PATTERNS or pattern in PATTERNS.values():
+        return ""
+    found = re.search(r"\\[wWbBZ]|(?<!\\)(?<!\[)\^|(?<!\\)\$|\(\?[a-z]*i", pattern)
+    return found[0] if found else ""
+
+
+def _notes(table: BPETable) -> list[str]:
+    read = read_otherwise(table.pattern)
+    if not read:
+        return []
+    return [
+        f"Hugging Face reads {read} in this pattern otherwise: its ids may differ; write "
+        "classes such as [\\p{L}\\p{M}\\p{N}_] instead"
+    ]
+
+
+FORMAT = Format(
+    "huggingface",
+    read=lambda path, _: from_fields(parse_object(path, read_text(path))),
+    write=lambda table, path: {path: dump(table)},
+    has_start=lambda start: start.lstrip().startswith(b"{"),
+    ending=".json",
+    in_directory=("tokenizer.json",),
+    notes=_notes,
+)

@@ -5,7 +5,8 @@ from itertools import pairwise
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text.bpe.alphabet import BYTE_TO_CHAR
 from tinygrad_tf.text.bpe.encoding import unreachable
-from tinygrad_tf.text.bpe.formats.files import cannot_hold
+from tinygrad_tf.text.bpe.formats.files import cannot_hold, read_text
+from tinygrad_tf.text.bpe.formats.format import Format
 from tinygrad_tf.text.bpe.splitting import Splitter
 from tinygrad_tf.text.bpe.table import BPETable
 
@@ -120,3 +121,12 @@ def _pattern_line(pattern: str) -> str:
     if source.strip() != source:
         raise cannot_hold("minbpe", "its pattern begins or ends with white space")
     return source
+
+
+FORMAT = Format(
+    "minbpe",
+    read=lambda path, _: parse(read_text(path)),
+    write=lambda table, path: {path: dump(table)},
+    has_start=lambda start: start.startswith(VERSION.encode()),
+    ending=".model",
+)

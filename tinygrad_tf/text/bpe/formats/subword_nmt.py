@@ -4,7 +4,8 @@ Codes hold no ids: these are given to the characters by code point, then to the 
 """
 
 from tinygrad_tf.errors import InputError
-from tinygrad_tf.text.bpe.formats.files import cannot_hold
+from tinygrad_tf.text.bpe.formats.files import cannot_hold, read_text
+from tinygrad_tf.text.bpe.formats.format import Format, lost_specials
 from tinygrad_tf.text.bpe.table import MARK, BPETable, EndOfWord
 
 _VERSION = "#version:"
@@ -59,3 +60,21 @@ def _pair(number: int, line: str) -> tuple[str, str]:
         case [left, right] | [left, right, _] if left and right:
             return left, right
     raise InputError(f"line {number}, {line[:40]!r}, is not a pair of symbols")
+
+
+def _has_start(start: bytes) -> bool:
+    words = start.partition(b"\n")[0].split()
+    return words[:1] == [_VERSION.encode()] or len(words) in (2, 3)
+
+
+FORMAT = Format(
+    "subword-nmt",
+    read=lambda path, _: parse(read_text(path)),
+    write=lambda table, path: {path: dump(table)},
+    has_start=_has_start,
+    notes=lambda table: [
+        *lost_specials(table),
+        "codes hold no ids, and no characters that take part in no merge: a reader numbers the "
+        "tokens anew, and does not know those characters",
+    ],
+)

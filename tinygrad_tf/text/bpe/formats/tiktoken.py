@@ -12,7 +12,8 @@ from itertools import pairwise
 
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text.bpe.alphabet import to_chars
-from tinygrad_tf.text.bpe.formats.files import cannot_hold
+from tinygrad_tf.text.bpe.formats.files import cannot_hold, read_bytes
+from tinygrad_tf.text.bpe.formats.format import Format, lost_specials
 from tinygrad_tf.text.bpe.ranks import parts_before
 from tinygrad_tf.text.bpe.table import BPETable, spelled_bytes
 
@@ -114,3 +115,29 @@ def _entry(number: int, line: bytes) -> tuple[bytes, int]:
             if token:
                 return token, int(rank)
     raise InputError(f"line {number}, {shown!r}, is not a token in base64 and a rank")
+
+
+def _has_start(start: bytes) -> bool:
+    """Return True if the first line is a token in base64 and a rank."""
+    words = start.partition(b"\n")[0].split()
+    if len(words) != 2 or not words[1].isdigit():
+        return False
+    try:
+        return bool(base64.b64decode(words[0], validate=True))
+    except binascii.Error:
+        return False
+
+
+FORMAT = Format(
+    "tiktoken",
+    read=lambda path, pattern: parse(read_bytes(path), pattern=pattern),
+    write=lambda table, path: {path: dump(table)},
+    has_start=_has_start,
+    has_name=lambda name: name.endswith(".tiktoken"),
+    ending=".tiktoken",
+    pattern="needed",
+    notes=lambda table: [
+        f"the rank file does not hold the pattern: load it with {table.pattern}",
+        *lost_specials(table),
+    ],
+)
