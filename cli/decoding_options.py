@@ -1,4 +1,4 @@
-"""Options and output that `tt translate` and `tt transcribe` share: beam search, attention."""
+"""Options and output that commands which decode share: beam search, sampling, attention."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from tinygrad_tf.errors import InputError
 if TYPE_CHECKING:
     from tinygrad_tf.tasks.decoded_text import DecodedText
 
-SEARCH, ATTENTION, OUTPUT = "Search", "Attention", "Output"
+SEARCH, SAMPLING, ATTENTION, OUTPUT = "Search", "Sampling", "Attention", "Output"
 WITH_BEAM = ("n_best", "length_penalty")
 
 # fmt: off
@@ -24,6 +24,15 @@ BEAM_OPTIONS: list[click.Parameter] = [
            help="Print the N best of the beam, with scores.  [default: 1]"),
     option("--length-penalty", group=SEARCH, type=Number(min=0, max=10),
            help="How much longer texts are favoured; 0 for not.  [default: 0.6]"),
+]
+
+TOP_OPTIONS: list[click.Parameter] = [
+    option("--top-k", group=SAMPLING, type=POSITIVE_INT,
+           help="Choose among the K likeliest tokens."),
+    option("--top-p", group=SAMPLING, type=Number(min=0, max=1, min_open=True),
+           help="Choose among the likeliest tokens that make up this probability."),
+    option("--seed", group=SAMPLING, type=NATURAL,
+           help="Seed of the draws.  [default: a new one]"),
 ]
 
 

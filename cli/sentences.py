@@ -1,11 +1,12 @@
 """Sentences from arguments or from lines of stdin, and the options of commands that read them."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 import click
 
+from cli.console import is_terminal, printable, write_text
 from cli.options import option
 from tinygrad_tf.errors import InputError
 
@@ -40,6 +41,12 @@ def sentences_of(texts: tuple[str, ...], together: int) -> Iterator[list[str]]:
         yield some
     if first:
         raise InputError("there is no text on stdin", "give it as an argument, in quotes")
+
+
+def print_ranked(ranked: Sequence[tuple[str, float]]) -> None:
+    """Print names and their probabilities in one line, tab-separated."""
+    line = "\t".join(f"{name}\t{prob:.4f}" for name, prob in ranked)
+    write_text((printable(line, keep="\t") if is_terminal(sys.stdout) else line) + "\n")
 
 
 def _lines() -> Iterable[str]:

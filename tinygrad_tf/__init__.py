@@ -56,7 +56,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded when first asked for: `tt --help` must not wait for NumPy.
+    # Loaded on first use: the help of the command line must not wait for NumPy.
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

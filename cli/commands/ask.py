@@ -6,7 +6,7 @@ import click
 
 from cli.console import print_json, say, write_text
 from cli.options import NATURAL, GroupedCommand, Integer, RunPath, option
-from cli.sentences import sentences_of
+from cli.sentences import WEIGHTS, sentences_of
 
 TOGETHER = 64
 
@@ -23,8 +23,7 @@ OPTIONS: list[click.Parameter] = [
     option("--shots", type=Integer(min=0, max=8), default=0, show_default=True, metavar="N",
            help="Answered examples of its kind before the question."),
     option("--working", is_flag=True, help="Print every line that the model writes."),
-    option("--weights", type=click.Choice(["best", "last"]), default="best", show_default=True,
-           help="The best checkpoint by validation, or the last."),
+    WEIGHTS,
     option("--seed", type=NATURAL, default=0, show_default=True, help="Seed of the examples."),
     option("--json", is_flag=True, help="One object a question."),
     option("--quiet", "-q", is_flag=True, help="Only the answers."),

@@ -1,6 +1,5 @@
 """`tt bpe-stats`: compare tokenizers on a text."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +7,7 @@ import click
 
 from cli.bpe_options import load, tokenizer_options
 from cli.bytes_io import chunks_of
-from cli.console import answer, is_terminal, print_json, print_picture
+from cli.console import print_json
 from cli.options import NATURAL, GroupedCommand, option
 
 if TYPE_CHECKING:
@@ -46,19 +45,15 @@ def command(
     if json:
         print_json({"file": str(file), "tokenizers": [_as_json(row) for row in rows]})
         return
-    from cli.pictures.tables import Table
+    from cli.pictures.tables import print_table
 
-    table = Table(
+    print_table(
         ("tokenizer", "vocabulary", "tokens", "bytes per token", "unused %", "longest"),
         [
             (r.name, r.vocab_size, r.tokens, r.bytes_per_token, 100 * r.unused, _shown(r))
             for r in rows
         ],
     )
-    if is_terminal(sys.stdout):
-        print_picture(table)
-    else:
-        answer(table.tsv())
 
 
 def _shown(row: "Statistics") -> str:

@@ -1,6 +1,5 @@
 """`tt bpe-train`: train a tokenizer on text, and show its merges."""
 
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +9,11 @@ import click
 
 from cli.bpe_options import PATTERNS, FormatChoice
 from cli.bytes_io import chunks_of, cores
-from cli.console import answer, is_terminal, print_json, print_picture, say
+from cli.console import print_json, say
 from cli.format import clock, count, counted
 from cli.options import NATURAL, POSITIVE_INT, GroupedCommand, option
 
 if TYPE_CHECKING:
-    from cli.pictures.tables import Table
     from tinygrad_tf.text.bpe.training import Step, Trained
 
 LEARNING, OUTPUT = "Learning", "Output"
@@ -210,23 +208,15 @@ class _MergeLog:
 
 
 def _print_steps(steps: "list[Step]") -> None:
-    table = _table(steps)
-    if is_terminal(sys.stdout):
-        print_picture(table)
-    else:
-        answer(table.tsv())
-
-
-def _table(steps: "list[Step]") -> "Table":
-    """A table of merges: the pair, its count, the token, and the watched words split so far."""
-    from cli.pictures.tables import Table
+    """Print a table of merges: the pair, its count, the token, and the split of watched words."""
+    from cli.pictures.tables import print_table
 
     rows = [
         (s.number, f"{s.left} + {s.right}", s.merge.count, s.left + s.right, s.merge.new,
          "   ".join(" ".join(split) for split in s.splits))
         for s in steps
     ]  # fmt: skip
-    return Table(("merge", "pair", "count", "token", "id", "words"), rows)
+    print_table(("merge", "pair", "count", "token", "id", "words"), rows)
 
 
 def _summary(trained: "Trained", out: Path, elapsed: float, steps: "list[Step]") -> dict[str, Any]:

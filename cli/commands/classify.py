@@ -1,14 +1,13 @@
 """`tt classify`: label texts with a trained encoder."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from cli.console import is_terminal, print_json, printable, write_text
+from cli.console import print_json, write_text
 from cli.options import POSITIVE_INT, GroupedCommand, RunPath, option
-from cli.sentences import UNKNOWN, WEIGHTS, sentences_of
+from cli.sentences import UNKNOWN, WEIGHTS, print_ranked, sentences_of
 
 TOGETHER = 128  # texts that are labelled at a time
 
@@ -53,6 +52,4 @@ def command(
             elif labelled.number is not None:
                 write_text(f"{labelled.number:.6g}\n")
             else:
-                parts = [part for name, prob in labels for part in (name, f"{prob:.4f}")]
-                line = "\t".join(parts)
-                write_text((printable(line, keep="\t") if is_terminal(sys.stdout) else line) + "\n")
+                print_ranked(labels)

@@ -74,7 +74,7 @@ def command(
 
 
 def _record(demo: Any, sentences: tuple[str, ...]) -> dict[str, Any]:
-    """How the held-out sentences are read, these sentences, and the designed ones."""
+    """Return the answers to held-out sentences, to these sentences, and to the designed ones."""
     from dataclasses import asdict
 
     from toymodels.designed_coreference import SENTENCES, resolve

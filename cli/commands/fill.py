@@ -1,14 +1,13 @@
 """`tt fill`: fill in the hidden words of a text."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from cli.console import is_terminal, print_json, printable, write_text
+from cli.console import print_json, write_text
 from cli.options import POSITIVE_INT, GroupedCommand, RunPath, option
-from cli.sentences import UNKNOWN, WEIGHTS, sentences_of
+from cli.sentences import UNKNOWN, WEIGHTS, print_ranked, sentences_of
 
 EXAMPLES = (
     'tt fill runs/fill "the cat drank the _ because it was sweet"',
@@ -52,6 +51,4 @@ def command(
                 continue
             write_text(filled.text + "\n")
             for ranked in () if quiet else filled.answers:
-                parts = [part for token, prob in ranked for part in (token, f"{prob:.4f}")]
-                line = "\t".join(parts)
-                write_text((printable(line, keep="\t") if is_terminal(sys.stdout) else line) + "\n")
+                print_ranked(ranked)

@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from cli.console import print_json, write_text
-from cli.options import NATURAL, NON_NEGATIVE, POSITIVE_INT, GroupedCommand, Number, RunPath, option
+from cli.decoding_options import OUTPUT, SAMPLING, TOP_OPTIONS
+from cli.options import NATURAL, NON_NEGATIVE, POSITIVE_INT, GroupedCommand, RunPath, option
 from tinygrad_tf.errors import InputError
 
-TEXT, SAMPLING, OUTPUT = "Text", "Sampling", "Output"
+TEXT = "Text"
 
 EXAMPLES = (
     'tt generate runs/book --prompt "Once upon"',
@@ -38,12 +39,7 @@ OPTIONS: list[click.Parameter] = [
     option("--temperature", "-t", group=SAMPLING, type=NON_NEGATIVE, default=1.0,
            show_default=True,
            help="Below 1: likelier tokens, above 1: more varied; 0: always the likeliest."),
-    option("--top-k", group=SAMPLING, type=POSITIVE_INT,
-           help="Choose among the K likeliest tokens."),
-    option("--top-p", group=SAMPLING, type=Number(min=0, max=1, min_open=True),
-           help="Choose among the likeliest tokens that make up this probability."),
-    option("--seed", group=SAMPLING, type=NATURAL,
-           help="Seed of the draws.  [default: a new one]"),
+    *TOP_OPTIONS,
     option("--weights", group=OUTPUT, type=click.Choice(["best", "last"]), default="best",
            show_default=True, help="The best checkpoint by validation, or the last."),
     option("--json", group=OUTPUT, is_flag=True, help="One object with every sample."),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.console import answer, is_terminal, one_line, print_json, print_picture, printable
+from cli.console import answer, one_line, print_json, printable
 from cli.options import NATURAL, GroupedCommand, option
 
 if TYPE_CHECKING:
@@ -144,11 +144,10 @@ def _check_table(json: bool) -> None:
 
 
 def _print_rows(rows: "list[RecordReport]") -> None:
-    from cli.pictures.tables import Table
+    from cli.pictures.tables import print_table
 
-    headings = ("op", "cases", "entries", "order 1", "order 2", "verdict")
-    table = Table(
-        headings,
+    print_table(
+        ("op", "cases", "entries", "order 1", "order 2", "verdict"),
         [
             (
                 row.op,
@@ -161,10 +160,6 @@ def _print_rows(rows: "list[RecordReport]") -> None:
             for row in rows
         ],
     )
-    if is_terminal(sys.stdout):
-        print_picture(table.__rich__())
-    else:
-        answer(table.tsv())
 
 
 def _row_json(row: "RecordReport") -> dict[str, Any]:

@@ -90,7 +90,7 @@ def _check(ctx: click.Context, given: dict[str, Any]) -> None:
 
 
 def report_lines(figures: dict[str, Any]) -> list[str]:
-    """How many were right, and what was heard wrongly or, if nothing was, rightly."""
+    """Return the share of right transcripts, then the wrong ones or, without any, right ones."""
     lines = [
         f"held out\t{figures['examples']}",
         f"word for word\t{percent(figures['exact_match'])}",

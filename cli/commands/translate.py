@@ -11,6 +11,8 @@ from cli.console import has_colour, has_glyphs, print_json, print_picture, say
 from cli.decoding_options import (
     BEAM_OPTIONS,
     OUTPUT,
+    SAMPLING,
+    TOP_OPTIONS,
     WITH_BEAM,
     attention_options,
     check_save,
@@ -18,15 +20,7 @@ from cli.decoding_options import (
     print_decoded,
     require_with,
 )
-from cli.options import (
-    NATURAL,
-    POSITIVE,
-    POSITIVE_INT,
-    GroupedCommand,
-    Number,
-    RunPath,
-    option,
-)
+from cli.options import POSITIVE, GroupedCommand, RunPath, option
 from cli.sentences import UNKNOWN, WEIGHTS, sentences_of
 
 if TYPE_CHECKING:
@@ -35,7 +29,6 @@ if TYPE_CHECKING:
     from tinygrad_tf.tasks.decoded_text import DecodedText
     from tinygrad_tf.tasks.translator import CrossAttention, Translator
 
-SAMPLING = "Sampling"
 TOGETHER = 64  # sentences that are translated at a time
 
 EXAMPLES = (
@@ -52,12 +45,7 @@ OPTIONS: list[click.Parameter] = [
     option("--sample", group=SAMPLING, is_flag=True, help="Draw tokens by their probability."),
     option("--temperature", "-t", group=SAMPLING, type=POSITIVE,
            help="Below 1: likelier tokens, above 1: more varied.  [default: 1]"),
-    option("--top-k", group=SAMPLING, type=POSITIVE_INT,
-           help="Draw among the K likeliest tokens."),
-    option("--top-p", group=SAMPLING, type=Number(min=0, max=1, min_open=True),
-           help="Draw among the likeliest tokens that make up this probability."),
-    option("--seed", group=SAMPLING, type=NATURAL,
-           help="Seed of the draws.  [default: a new one]"),
+    *TOP_OPTIONS,
     *attention_options("Show the attention of each target word over the source words."),
     WEIGHTS,
     UNKNOWN,

@@ -1,12 +1,13 @@
 """Tables: aligned for people, tab-separated for programs."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from cli.console import printable
+from cli.console import answer, is_terminal, print_picture, printable
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,15 @@ class Table:
         """Return tab-separated lines, headings first, numbers in full."""
         lines = [self.headings, *self.rows]
         return "\n".join("\t".join(printable(str(cell)) for cell in line) for line in lines)
+
+
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table on stdout: aligned in a terminal, tab-separated in a pipe."""
+    table = Table(headings, rows)
+    if is_terminal(sys.stdout):
+        print_picture(table)
+    else:
+        answer(table.tsv())
 
 
 def _shown(cell: object) -> str:

@@ -109,7 +109,6 @@ class ClassificationTask(ExampleTask):
         train: Encoded,
         held_out: Encoded,
         *,
-        files: Files | None = None,
         notes: Sequence[str] = (),
     ) -> None:
         self.recipe, self.notes = recipe, notes
@@ -122,7 +121,7 @@ class ClassificationTask(ExampleTask):
         )
         self.training_set = LabelledExamples(*self._train, PAD)
         self.validation_set = LabelledExamples(*self._held_out, PAD)
-        self.files = files or {
+        self.files = {
             TOKENIZER_FILE: tokenizer.file(),
             SCALE_FILE: scale.file(),
             TRAIN_FILE: format_columns(train.examples),
@@ -183,7 +182,7 @@ class ClassificationTask(ExampleTask):
             Encoded.of(parse_columns(files[name]), tokenizer, limit)
             for name in (TRAIN_FILE, HELD_OUT_FILE)
         )
-        return cls(recipe, tokenizer, scale, train, held_out, files=files)
+        return cls(recipe, tokenizer, scale, train, held_out)
 
     @cached_property
     def model(self) -> Classifier | Regressor:

@@ -35,7 +35,9 @@ class ExampleTask(Task):
     @classmethod
     def from_run(cls, run: StoredRun) -> Self:
         """Make the task again of what its run has kept."""
-        return cls.from_files(run.recipe, run.files)
+        task = cls.from_files(run.recipe, run.files)
+        task.files = run.files
+        return task
 
     def batches(self) -> Batches:
         """Return the training batches, from their beginning."""

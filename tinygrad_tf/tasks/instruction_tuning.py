@@ -108,8 +108,8 @@ class AnswerExamples:
 class InstructionTask(ExampleTask):
     """A GPT, questions with their answers, and the share answered right to the last letter.
 
-    train: the questions to train on; tests: those held out, by group; base: the packed weights
-    that the model starts from, which are part of the run.
+    train: the questions to train on; tests: those held out, by group; base: the model
+    whose weights it starts from, which are part of the run.
     """
 
     name: ClassVar[str] = "instructions"
@@ -119,7 +119,7 @@ class InstructionTask(ExampleTask):
         recipe: Recipe,
         train: Sequence[Question],
         tests: Mapping[str, Sequence[Question]],
-        base: bytes | None = None,
+        base: GPT | None = None,
         *,
         notes: Sequence[str] = (),
     ) -> None:
@@ -134,7 +134,7 @@ class InstructionTask(ExampleTask):
         self.files = {
             TRAIN_FILE: format_questions({"": train}),
             TEST_FILE: format_questions(tests),
-        } | ({} if base is None else {BASE_FILE: base})
+        } | ({} if base is None else {BASE_FILE: pack_weights(base)})
 
     @classmethod
     def create(
@@ -169,9 +169,8 @@ class InstructionTask(ExampleTask):
                     f"the model of {init_from} has a shape of its own",
                     "leave out the model's options",
                 )
-            model = GPT(GPTConfig(vocab_size=InstructionTokenizer.vocab_size, **shape))
-            model.load_tensors(run.weights())
-            base = pack_weights(model)
+            base = GPT(GPTConfig.from_dict(run.recipe.model))
+            base.load_tensors(run.weights())
             notes.append(f"it starts as {init_from} ended")
         elif not unnamed:
             notes.append(
@@ -190,8 +189,12 @@ class InstructionTask(ExampleTask):
     @classmethod
     def from_files(cls, recipe: Recipe, files: Files) -> InstructionTask:
         """Make the task again of a recipe and of the files that its run has kept."""
-        train = parse_questions(files[TRAIN_FILE])[""]
-        return cls(recipe, train, parse_questions(files[TEST_FILE]), files.get(BASE_FILE))
+        train, tests = (parse_questions(files[name]) for name in (TRAIN_FILE, TEST_FILE))
+        base = None
+        if BASE_FILE in files:
+            base = GPT(GPTConfig.from_dict(recipe.model))
+            unpack_weights(files[BASE_FILE], base)
+        return cls(recipe, train[""], tests, base)
 
     @cached_property
     def model(self) -> GPT:
@@ -202,7 +205,7 @@ class InstructionTask(ExampleTask):
         """Make the model as it is before its first step."""
         model = GPT(GPTConfig.from_dict(self.recipe.model), self.recipe.seed)
         if self._base is not None:
-            unpack_weights(self._base, model)
+            model.load_tensors(self._base.file_tensors())
         return model
 
     def _training(self, questions: Sequence[Question]) -> list[list[Turn]]:

@@ -68,7 +68,6 @@ class MaskedLMTask(ExampleTask):
         train: Encoded,
         held_out: Encoded,
         *,
-        files: Files | None = None,
         notes: Sequence[str] = (),
     ) -> None:
         self.recipe, self.notes, self.tokenizer = recipe, notes, tokenizer
@@ -76,7 +75,7 @@ class MaskedLMTask(ExampleTask):
         rate = recipe.options["mask_rate"]
         self.training_set = HiddenExamples(self._train, self.model, rate)
         self.validation_set = HiddenExamples(self._held_out, self.model, rate)
-        self.files = files or {
+        self.files = {
             TOKENIZER_FILE: tokenizer.file(),
             TRAIN_FILE: "".join(text + "\n" for text in train.texts).encode(),
             HELD_OUT_FILE: "".join(text + "\n" for text in held_out.texts).encode(),
@@ -143,7 +142,7 @@ class MaskedLMTask(ExampleTask):
             Encoded.of(files[name].decode().split("\n")[:-1], tokenizer)
             for name in (TRAIN_FILE, HELD_OUT_FILE)
         )
-        return cls(recipe, tokenizer, train, held_out, files=files)
+        return cls(recipe, tokenizer, train, held_out)
 
     @cached_property
     def model(self) -> MaskedLanguageModel:

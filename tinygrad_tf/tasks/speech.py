@@ -77,7 +77,6 @@ class SpeechTask(ExampleTask):
         train: list[Utterance],
         held_out: list[Utterance],
         *,
-        files: Files | None = None,
         notes: Sequence[str] = (),
     ) -> None:
         self.recipe, self.notes, self.words = recipe, notes, words
@@ -87,13 +86,9 @@ class SpeechTask(ExampleTask):
             PairExamples([u.vectors for u in part], targets, PAD)
             for part, targets in zip((train, held_out), self._targets, strict=True)
         )
-        self.files = files or dict(
-            zip(
-                (TOKENIZER_FILE, *TRAIN_FILES, *HELD_OUT_FILES),
-                (words.file(), *pack(train), *pack(held_out)),
-                strict=True,
-            )
-        )
+        names = (TOKENIZER_FILE, *TRAIN_FILES, *HELD_OUT_FILES)
+        contents = (words.file(), *pack(train), *pack(held_out))
+        self.files = dict(zip(names, contents, strict=True))
 
     @classmethod
     def create(
@@ -153,7 +148,7 @@ class SpeechTask(ExampleTask):
         train, held_out = (
             unpack(*(files[name] for name in names)) for names in (TRAIN_FILES, HELD_OUT_FILES)
         )
-        return cls(recipe, read_words(files), train, held_out, files=files)
+        return cls(recipe, read_words(files), train, held_out)
 
     @cached_property
     def model(self) -> Transformer:

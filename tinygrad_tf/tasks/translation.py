@@ -114,14 +114,13 @@ class TranslationTask(ExampleTask):
         train: Encoded,
         held_out: Encoded,
         *,
-        files: Files | None = None,
         notes: Sequence[str] = (),
     ) -> None:
         self.recipe, self.notes = recipe, notes
         self.languages, self.train, self.held_out = languages, train, held_out
         self.training_set = PairExamples(train.sources, train.targets, PAD)
         self.validation_set = PairExamples(held_out.sources, held_out.targets, PAD)
-        self.files = files or {
+        self.files = {
             SOURCE_FILE: languages.source.file(),
             TARGET_FILE: languages.target.file(),
             TRAIN_FILE: format_columns(train.pairs),
@@ -186,7 +185,7 @@ class TranslationTask(ExampleTask):
             Encoded.of(parse_columns(files[name]), languages)
             for name in (TRAIN_FILE, HELD_OUT_FILE)
         )
-        return cls(recipe, languages, train, held_out, files=files)
+        return cls(recipe, languages, train, held_out)
 
     @cached_property
     def model(self) -> Transformer:

@@ -95,7 +95,7 @@ class Recipe:
             raise InputError(
                 f"`threads` is {self.threads}", "give about as many as there are cores"
             )
-        TrainConfig(**self.training)
+        TrainConfig(**self.training)  # a setting out of range is refused at once
 
     @property
     def config(self) -> TrainConfig:
