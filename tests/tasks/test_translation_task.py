@@ -9,9 +9,10 @@ from tests.tasks.tiny_tasks import TINY, new_run, pairs_file, train, translation
 from tinygrad_tf.corpus.phrases import ALWAYS
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.storage.run_directory import RunDirectory
-from tinygrad_tf.tasks.task_tokenizer import TaskTokenizer, learn_tokenizer, read_tokenizer
+from tinygrad_tf.tasks.task_tokenizer import TaskTokenizer, learn_tokenizer
 from tinygrad_tf.tasks.translation import SPECIALS, TranslationTask
 from tinygrad_tf.tasks.translator import Translator
+from tinygrad_tf.text.tokenizer_files import read_tokenizer
 
 
 @pytest.fixture(scope="module", params=["word", "bpe"])

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from tinygrad_tf.errors import FailedError, InputError
 from tinygrad_tf.text.tokenizer_files import (
     load_tokenizer,
+    read_tokenizer,
     require_same_tokenizer,
     save_tokenizer,
 )
 from tinygrad_tf.text.tokenizers import ByteTokenizer, CharTokenizer
+from tinygrad_tf.text.word_tokenizer import WordTokenizer
 
 SHAKESPEARE = "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -144,11 +146,14 @@ def test_token_text():
     assert ByteTokenizer().token_text(0xE9) == "<0xE9>"
 
 
-@pytest.mark.parametrize("tokenizer", [CharTokenizer('\n\r "\\aé\u2028😀'), ByteTokenizer()])
+@pytest.mark.parametrize(
+    "tokenizer", [CharTokenizer('\n\r "\\aé\u2028😀'), ByteTokenizer(), WordTokenizer(["a"])]
+)
 def test_saved_and_loaded_is_the_same(tmp_path, tokenizer):
     path = tmp_path / "tokenizer.json"
     save_tokenizer(tokenizer, path)
     loaded = load_tokenizer(path)
+    assert repr(read_tokenizer(path.read_bytes())) == repr(loaded) == repr(tokenizer)
     assert type(loaded) is type(tokenizer)
     assert loaded.to_json() == tokenizer.to_json()
     assert loaded.sha256() == tokenizer.sha256()

@@ -20,12 +20,13 @@ from tinygrad_tf.models.targets import pad_sequences
 from tinygrad_tf.tasks import bag_of_words
 from tinygrad_tf.tasks.example_task import ExampleTask
 from tinygrad_tf.tasks.examples import LabelledExamples
-from tinygrad_tf.tasks.task_tokenizer import PAD, TaskTokenizer, learn_tokenizer, read_tokenizer
+from tinygrad_tf.tasks.task_tokenizer import PAD, TaskTokenizer, learn_tokenizer
 from tinygrad_tf.tasks.tsv import format_columns, parse_columns
 from tinygrad_tf.text import scores
 from tinygrad_tf.text.held_out import hold_out
 from tinygrad_tf.text.pairs import read_labelled, read_pairs
 from tinygrad_tf.text.reading import read_text
+from tinygrad_tf.text.tokenizer_files import read_tokenizer
 from tinygrad_tf.train.recipe import Recipe, TrainOptions
 from tinygrad_tf.train.stored_run import Files
 from tinygrad_tf.types import Array, Ids

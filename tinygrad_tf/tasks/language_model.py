@@ -18,15 +18,10 @@ from tinygrad_tf.models.huggingface import config_from_json, config_json, why_no
 from tinygrad_tf.models.presets import preset as find_preset
 from tinygrad_tf.storage.run_directory import RunDirectory
 from tinygrad_tf.storage.strict_json import read_json
-from tinygrad_tf.tasks.task_tokenizer import (
-    VOCAB_SIZE,
-    make_tokenizer,
-    require_lossless,
-    tokenizer_file,
-)
+from tinygrad_tf.tasks.task_tokenizer import VOCAB_SIZE, make_tokenizer, require_lossless
 from tinygrad_tf.text.baselines import bigram_nats, unigram_nats
 from tinygrad_tf.text.reading import FileSource, StringSource, TextSource
-from tinygrad_tf.text.tokenizer_files import find_tokenizer, load_tokenizer
+from tinygrad_tf.text.tokenizer_files import find_tokenizer, load_tokenizer, tokenizer_file
 from tinygrad_tf.text.tokenizers import Tokenizer
 from tinygrad_tf.text.tokens import TokenFile, TokenSet, build_tokens, open_tokens
 from tinygrad_tf.train.events import PlanEvent

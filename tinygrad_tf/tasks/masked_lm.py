@@ -20,9 +20,10 @@ from tinygrad_tf.models.encoder import EncoderConfig, MaskedLanguageModel
 from tinygrad_tf.tasks.example_task import ExampleTask
 from tinygrad_tf.tasks.examples import HiddenExamples, in_batches
 from tinygrad_tf.tasks.predictor import Predictor
-from tinygrad_tf.tasks.task_tokenizer import TaskTokenizer, learn_tokenizer, read_tokenizer
+from tinygrad_tf.tasks.task_tokenizer import TaskTokenizer, learn_tokenizer
 from tinygrad_tf.text.held_out import hold_out
 from tinygrad_tf.text.reading import read_text
+from tinygrad_tf.text.tokenizer_files import read_tokenizer
 from tinygrad_tf.text.tokenizers import Unknown
 from tinygrad_tf.train.recipe import Recipe, TrainOptions
 from tinygrad_tf.train.stored_run import Files, StoredRun

@@ -26,8 +26,9 @@ from tinygrad_tf.tasks.speech_features import (
     seconds_of_vector,
     unpack,
 )
-from tinygrad_tf.tasks.task_tokenizer import PAD, TaskTokenizer, learn_tokenizer, read_tokenizer
+from tinygrad_tf.tasks.task_tokenizer import PAD, TaskTokenizer, learn_tokenizer
 from tinygrad_tf.text import scores
+from tinygrad_tf.text.tokenizer_files import read_tokenizer
 from tinygrad_tf.train.recipe import Recipe, TrainOptions
 from tinygrad_tf.train.stored_run import Files
 

@@ -4,12 +4,10 @@ tokenizers are learned.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text.bpe.counting import count_pieces
@@ -18,7 +16,7 @@ from tinygrad_tf.text.bpe.splitting import Splitter
 from tinygrad_tf.text.bpe.tokenizer import BPETokenizer
 from tinygrad_tf.text.bpe.training import train_bpe
 from tinygrad_tf.text.reading import TextSource
-from tinygrad_tf.text.tokenizer_files import KINDS, load_tokenizer
+from tinygrad_tf.text.tokenizer_files import load_tokenizer, tokenizer_file
 from tinygrad_tf.text.tokenizers import ByteTokenizer, CharTokenizer, Tokenizer, Unknown
 from tinygrad_tf.text.word_tokenizer import WordTokenizer
 from tinygrad_tf.types import Ids
@@ -88,21 +86,6 @@ class TaskTokenizer:
     def file(self) -> bytes:
         """Return the content of the tokenizer's own file."""
         return tokenizer_file(self.tokenizer)
-
-
-def tokenizer_file(tokenizer: Tokenizer) -> bytes:
-    """Return the content of a tokenizer's file."""
-    return (json.dumps(tokenizer.to_json(), ensure_ascii=False, indent=1) + "\n").encode()
-
-
-def read_tokenizer(content: bytes) -> Tokenizer:
-    """Read a tokenizer from the content of its file; the reverse of `tokenizer_file`."""
-    fields: dict[str, Any] = json.loads(content)
-    if "model" in fields:
-        return BPETokenizer.from_json(fields)
-    if fields["kind"] == WordTokenizer.kind:
-        return WordTokenizer.from_json(fields)
-    return KINDS[fields["kind"]](fields)
 
 
 def learn_tokenizer(kind: str, texts: Sequence[str], vocab_size: int | None = None) -> Tokenizer:

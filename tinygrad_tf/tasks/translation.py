@@ -16,12 +16,13 @@ from tinygrad_tf.models.seq2seq import Seq2SeqConfig, Transformer
 from tinygrad_tf.models.targets import pad_sequences
 from tinygrad_tf.tasks.example_task import ExampleTask
 from tinygrad_tf.tasks.examples import PairExamples, unigram_nats_per_target
-from tinygrad_tf.tasks.task_tokenizer import PAD, TaskTokenizer, learn_tokenizer, read_tokenizer
+from tinygrad_tf.tasks.task_tokenizer import PAD, TaskTokenizer, learn_tokenizer
 from tinygrad_tf.tasks.tsv import format_columns, parse_columns
 from tinygrad_tf.text import scores
 from tinygrad_tf.text.held_out import hold_out
 from tinygrad_tf.text.pairs import read_pairs, read_parallel
 from tinygrad_tf.text.reading import read_text
+from tinygrad_tf.text.tokenizer_files import read_tokenizer
 from tinygrad_tf.text.tokenizers import Tokenizer
 from tinygrad_tf.train.recipe import Recipe, TrainOptions
 from tinygrad_tf.train.stored_run import Files

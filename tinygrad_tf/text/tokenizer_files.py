@@ -1,4 +1,4 @@
-"""Tokenizers on disk: our own JSON for characters and bytes, Hugging Face's for byte pairs."""
+"""Files of tokenizers of every kind: our own JSON, and Hugging Face's for byte pairs."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tinygrad_tf.errors import FailedError, InputError
-from tinygrad_tf.text.bpe.formats import load_bpe
+from tinygrad_tf.text.bpe.formats import load_bpe, parse_bpe
 from tinygrad_tf.text.bpe.tokenizer import BPETokenizer
 from tinygrad_tf.text.tokenizers import SCHEMA_VERSION, ByteTokenizer, CharTokenizer, Tokenizer
 from tinygrad_tf.text.word_tokenizer import WordTokenizer
@@ -20,27 +20,38 @@ KINDS: dict[str, Callable[[Mapping[str, Any]], Tokenizer]] = {
 }
 
 
+def tokenizer_file(tokenizer: Tokenizer) -> bytes:
+    """Return the content of a tokenizer's file, which is JSON."""
+    return (json.dumps(tokenizer.to_json(), ensure_ascii=False, indent=1) + "\n").encode()
+
+
 def save_tokenizer(tokenizer: Tokenizer, path: str | os.PathLike[str]) -> None:
     """Write a tokenizer as JSON; FailedError when the file cannot be written."""
-    content = json.dumps(tokenizer.to_json(), ensure_ascii=False, indent=1) + "\n"
     try:
-        Path(path).write_text(content, encoding="utf-8", newline="\n")
+        Path(path).write_bytes(tokenizer_file(tokenizer))
     except OSError as fault:
         raise FailedError(f"cannot write {path}: {fault.strerror or fault}") from fault
 
 
 def load_tokenizer(path: str | os.PathLike[str]) -> Tokenizer:
-    """Read what `save_tokenizer` wrote; InputError names the file and its fault."""
+    """Read the file of a tokenizer of any kind; InputError names the file and its fault."""
     try:
-        fields = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = Path(path).read_bytes()
     except OSError as fault:
         raise InputError(f"cannot read {path}: {fault.strerror or fault}") from fault
+    return read_tokenizer(content, path)
+
+
+def read_tokenizer(content: bytes, path: str | os.PathLike[str] = "tokenizer.json") -> Tokenizer:
+    """Read a tokenizer from the content of its file; InputError names `path` and the fault."""
+    try:
+        fields = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as fault:
         raise _malformed(path, f"it is not JSON ({fault})") from fault
     if not isinstance(fields, dict):
         raise _malformed(path, "it is not a JSON object")
     if "model" in fields and "kind" not in fields:
-        return BPETokenizer(load_bpe(path, format="huggingface"), "allow")
+        return BPETokenizer(parse_bpe(content, path), "allow")
     if fields.get("schema_version") != SCHEMA_VERSION:
         raise _malformed(path, f"its schema_version is not {SCHEMA_VERSION}")
     kind = fields.get("kind")

@@ -117,6 +117,9 @@ class CharTokenizer:
             characters.update(chunk)
         return cls("".join(sorted(characters)))
 
+    def __repr__(self) -> str:
+        return f"CharTokenizer(vocab_size={self.vocab_size})"
+
     @property
     def vocab_size(self) -> int:
         """The number of characters in the vocabulary."""
@@ -230,6 +233,9 @@ class ByteTokenizer:
 
     kind = "byte"
     vocab_size = 256
+
+    def __repr__(self) -> str:
+        return "ByteTokenizer()"
 
     def encode(self, text: str, *, unknown: Unknown = "error", start: int = 0) -> Ids:
         """Return the bytes (N,) of the text in UTF-8.

@@ -72,6 +72,9 @@ class WordTokenizer:
         known = [word for word, count in counts.items() if count >= min_count]
         return cls(sorted(known, key=lambda word: (-counts[word], word))[:max_words])
 
+    def __repr__(self) -> str:
+        return f"WordTokenizer(vocab_size={self.vocab_size})"
+
     @property
     def vocab_size(self) -> int:
         """The number of words in the vocabulary, with the four special tokens."""

@@ -1,7 +1,8 @@
 """Files of tokenizers: recognised, read, and written in every format of `FORMATS`."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from tinygrad_tf.text.bpe.formats import gpt2, huggingface, minbpe, subword_nmt,
 from tinygrad_tf.text.bpe.formats.files import (
     make_directory,
     malformed,
+    parse_object,
     read_bytes,
     require_free,
     write_files,
@@ -42,15 +44,17 @@ def load_bpe(
     format = format or _recognised(path)
     if format not in FORMATS:
         raise InputError(f"{format!r} is no format of tokenizers", f"use {', '.join(FORMATS)}")
-    try:
+    with _naming(path):
         if pattern is not None and FORMATS[format].pattern == "held":
             raise InputError("it holds its own pattern", "leave out `pattern`")
         table = FORMATS[format].read(path, pattern)
         return table if specials is None else with_specials(table, specials)
-    except InputError as fault:
-        if str(path) in fault.what:
-            raise
-        raise InputError(malformed(path, fault.what).what, fault.next) from fault
+
+
+def parse_bpe(content: bytes, path: PathLike) -> BPETable:
+    """Read the content of a tokenizer.json; InputError names `path` and the fault."""
+    with _naming(Path(path)):
+        return huggingface.from_fields(parse_object(Path(path), content.decode("utf-8")))
 
 
 def save_bpe(
@@ -116,6 +120,17 @@ def with_specials(table: BPETable, specials: Mapping[str, int | None] | Sequence
         if ids.get(token) != i or token in merged or len(token) == 1 or table.by_rank
     }
     return replace(table, vocab=vocab, specials=ids).checked()
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file in an InputError that does not name it yet."""
+    try:
+        yield
+    except InputError as fault:
+        if str(path) in fault.what:
+            raise
+        raise InputError(malformed(path, fault.what).what, fault.next) from fault
 
 
 def _chosen(path: Path, format: str | None) -> Format:
