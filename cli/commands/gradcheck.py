@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.console import answer, one_line, print_json, printable
+from cli.option_names import in_options
 from cli.options import NATURAL, GroupedCommand, option
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def _check_table(json: bool) -> None:
         _print_rows(rows)
         for row in wrong:
             for failure in row.failures or (f"{row.op} has no case",):
-                answer("\n" + printable(str(failure), keep="\n"))
+                answer("\n" + printable(in_options(str(failure)), keep="\n"))
     if wrong:
         raise FailedError(
             f"{len(wrong)} of {len(rows)} operations "
@@ -234,7 +235,7 @@ def _check_yours(
                 if json:
                     print_json({"ok": False, **_error_json(failure)})
                 else:
-                    answer(printable(str(failure), keep="\n"))
+                    answer(printable(in_options(str(failure)), keep="\n"))
             finding = failure.pattern or failure.what.partition(": ")[2]
             raise FailedError(f"gradcheck of {target} failed: {one_line(finding)}") from failure
         except TinygradError:

@@ -49,6 +49,9 @@ def chatty_wrong(x):
 def forgetful(x):
     ops.tanh(x)
 
+def size(x):
+    return abs(x)
+
 def number(x):
     return 2.0
 
@@ -93,6 +96,11 @@ def test_a_wrong_op_of_the_table_is_named_and_explained(tt, monkeypatch):
     assert "pattern: sign flipped" in outcome.out and "lost_one has no case" in outcome.out
     told = json.loads(tt("gradcheck", "--json").out)
     assert told["ok"] is False and told["ops"][0]["failures"][0]["pattern"] == "sign flipped"
+
+
+def test_a_kink_names_the_option_that_skips_it(tt, here):
+    outcome = tt("gradcheck", "their_ops:size", "--range", "-1e-9", "1e-9")
+    assert outcome.code == 1 and "--on-kink skip" in outcome.out and "`" not in outcome.out
 
 
 def test_a_function_of_yours_passes(tt, here):
@@ -178,5 +186,5 @@ def test_shapes_are_written_as_python_does(tt, here, shape):
 
 def test_large_inputs_go_by_directions(tt, here):
     arguments = ("their_ops:softsign", "--shape", "20000")
-    assert "directional" in tt("gradcheck", *arguments).err
+    assert "--method directional" in tt("gradcheck", *arguments).err
     assert tt("gradcheck", *arguments, "--method", "directional").code == 0
