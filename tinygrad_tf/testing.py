@@ -131,7 +131,7 @@ open_unit = between(0.0, 1.0)
 
 
 def away_from(*points: float, gap: float = 0.125) -> Domain:
-    """Eighths from -2 to 2 that keep at least `gap` from each of the points."""
+    """Multiples of 1/8 from -2 to 2 whose distance to each of the points is at least `gap`."""
     kept = [i for i in anything.numerators if all(abs(i / 8 - p) >= gap for p in points)]
     if not kept:
         raise ValueError(f"no eighth from -2 to 2 is {gap} away from {points}")

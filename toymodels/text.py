@@ -82,7 +82,7 @@ class History:
 
     @property
     def everywhere(self) -> Ids:
-        """Every place that holds a token, (N,)."""
+        """The positions of all tokens, 0 to N - 1, as an array (N,)."""
         return np.arange(len(self.tokens))
 
     def is_there(self, lag: int, at: Ids) -> Mask:

@@ -247,7 +247,7 @@ class _ComparedTask(TokenTask):
 
 
 def _token_file(text: Text) -> TokenFile:
-    """Make a token file of a text: where it is made of sentences, each is a document."""
+    """Make a token file from a text; if it consists of sentences, each is one document."""
     if text.end is None:
         return TokenFile("training", text.tokens, None, len(text))
     tokens = np.concatenate([[text.end], text.tokens])

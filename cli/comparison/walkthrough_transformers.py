@@ -43,7 +43,7 @@ def wired_by_hand(language: Language, betas: Sequence[float] = BETAS) -> Part:
 
 
 def found_by_learning(language: Language, learned: Sequence[Learned]) -> Part:
-    """Show the trained one-layer models: a row for each seed, and mean attention with mask."""
+    """Show the trained one-layer models: a row per seed, and the mask beside mean attention."""
     text = language.vocabulary.text
     names = [text(d.place.prompt[d.place.mask > 0]) for d in learned[0].decisions]
     current = text(learned[0].decisions[0].place.prompt[-1:])

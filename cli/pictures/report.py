@@ -66,7 +66,7 @@ def _drawn(exhibit: "Exhibit", width: int, ascii: bool, colour: bool) -> Rendera
 
 
 def _matrix(matrix: "Matrix", width: int, ascii: bool, colour: bool) -> Text:
-    """Draw numbers on their colours under whole labels; a heatmap if there are many columns."""
+    """Draw each number on a coloured cell, or a heatmap if there are many columns."""
     values = matrix.values.tolist()
     rows = [_label(label, ascii) for label in matrix.rows]
     columns = [_label(label, ascii) for label in matrix.columns]

@@ -84,7 +84,7 @@ class NounPhrase:
 
     @property
     def combinations(self) -> frozenset[Combination]:
-        """Noun with determiner, and noun with adjective."""
+        """The word pairs of this phrase: determiner and noun, and noun and adjective if any."""
         found = {("before", self.determiner.english, self.noun.english)}
         if self.adjective:
             found.add(("is", self.noun.english, self.adjective.english))

@@ -271,7 +271,7 @@ class Encoded(NamedTuple):
 
 
 def tokenizer_and_scale(files: Files) -> tuple[TaskTokenizer, Scale]:
-    """Read the tokenizer and the labels of a run."""
+    """Read the tokenizer of a run and its scale, which holds the labels if it has classes."""
     tokenizer = TaskTokenizer(read_tokenizer(files[TOKENIZER_FILE]), SPECIALS)
     return tokenizer, Scale.from_file(files[SCALE_FILE])
 

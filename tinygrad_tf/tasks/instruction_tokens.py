@@ -1,4 +1,4 @@
-"""Tokens of instructions: a name is one token wherever it is an instruction, content is letters."""
+"""Tokens of instructions: the name of one is one token; in its content each letter is one."""
 
 from __future__ import annotations
 
