@@ -9,8 +9,6 @@ from rich.text import Text
 
 from cli.pictures.canvas import Canvas
 
-SPARKS = "▁▂▃▄▅▆▇█"
-ASCII_SPARKS = "_.-=+*%#"
 GUIDE_STYLE = "grey50"
 
 
@@ -80,25 +78,6 @@ def curve(
         picture.append("\n")
     picture.append_text(_x_axis(min(xs), max(xs), canvas.columns, left, log_x, x_label, ascii))
     return picture
-
-
-def sparkline(values: Iterable[float], width: int = 24, *, ascii: bool = False) -> str:
-    """Show `values` as at most `width` bars; a value that is not finite is a space."""
-    numbers = list(values)
-    if len(numbers) > width:
-        numbers = [numbers[i * (len(numbers) - 1) // max(1, width - 1)] for i in range(width)]
-    finite = [value for value in numbers if math.isfinite(value)]
-    if not finite:
-        return " " * len(numbers)
-    bars = ASCII_SPARKS if ascii else SPARKS
-    low, span = min(finite), max(finite) - min(finite)
-
-    def bar(value: float) -> str:
-        if not math.isfinite(value):
-            return " "
-        return bars[round((value - low) / span * (len(bars) - 1)) if span else 0]
-
-    return "".join(map(bar, numbers))
 
 
 def nice_ticks(low: float, high: float, count: int) -> list[float]:

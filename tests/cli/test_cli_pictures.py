@@ -10,7 +10,7 @@ from rich.text import Text
 
 from cli.pictures.canvas import Canvas
 from cli.pictures.colours import DIVERGING, SEQUENTIAL, css, mix
-from cli.pictures.curve import Reference, Series, curve, nice_ticks, sparkline
+from cli.pictures.curve import Reference, Series, curve, nice_ticks
 from cli.pictures.heatmap import HATCH, heatmap, visible
 from cli.pictures.tables import Table
 
@@ -105,14 +105,6 @@ def test_ticks_are_within_the_range_and_evenly_spaced(low, span, count):
     slack = span * 1e-6 + abs(low) * 1e-9
     assert all(low - slack <= tick <= low + span + slack for tick in ticks)
     assert len(ticks) <= count + 1
-
-
-def test_sparkline():
-    assert sparkline([0, 1, 2, 3, 4, 5, 6, 7]) == "▁▂▃▄▅▆▇█"
-    assert sparkline([1, math.nan, 2]) == "▁ █"
-    assert sparkline([5, 5]) == "▁▁" and sparkline([]) == ""
-    assert len(sparkline(range(1000), 24)) == 24
-    assert sparkline(range(8), ascii=True).isascii()
 
 
 def test_few_cells_are_numbers():

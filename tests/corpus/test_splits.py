@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinygrad_tf.corpus.instructions import draw_instructions
 from tinygrad_tf.corpus.opinions import draw_opinions
 from tinygrad_tf.corpus.phrases import draw_phrases
 from tinygrad_tf.corpus.pronouns import draw_coreferences
-from tinygrad_tf.corpus.splits import Combination, choose, draw_split, hold_out, seeded
+from tinygrad_tf.corpus.splits import Combination, choose, draw_split, hold_out_combinations, seeded
 from tinygrad_tf.errors import InputError
 from tinygrad_tf.text.word_tokenizer import split_words
 
@@ -45,8 +44,10 @@ def test_every_word_keeps_most_of_its_combinations(
     rows: int, columns: int, share: float, seed: int
 ) -> None:
     every = table(rows, columns)
-    held = hold_out(every, share, seeded(seed, "test"), keep=every[:1])
-    assert held == hold_out(reversed(every), share, seeded(seed, "test"), keep=every[:1])
+    held = hold_out_combinations(every, share, seeded(seed, "test"), keep=every[:1])
+    assert held == hold_out_combinations(
+        reversed(every), share, seeded(seed, "test"), keep=every[:1]
+    )
     assert held <= set(every[1:]) and len(held) < share * len(every) + 1
     for place in (1, 2):
         all_of, lost = Counter(one[place] for one in every), Counter(one[place] for one in held)
@@ -56,7 +57,7 @@ def test_every_word_keeps_most_of_its_combinations(
 
 def test_about_the_share_is_held_out() -> None:
     for seed in range(20):
-        assert len(hold_out(table(20, 20), 0.1, seeded(seed, "test"))) == 40
+        assert len(hold_out_combinations(table(20, 20), 0.1, seeded(seed, "test"))) == 40
 
 
 def test_draw_split_finds_all_that_there_is_and_says_when_it_is_too_much() -> None:
@@ -113,7 +114,6 @@ def test_drawing_touches_no_other_randomness() -> None:
     before = random.getstate()
     for draw in LANGUAGES:
         draw(100, 10)
-    draw_instructions(10)
     assert random.getstate() == before
 
 
@@ -123,7 +123,6 @@ def test_drawing_touches_no_other_randomness() -> None:
         ("phrases", "764ec4c68e3253fa"),
         ("coreferences", "76db00e4b69f8667"),
         ("opinions", "376aaaf564c8e78c"),
-        ("instructions", "1110bf2e30883e77"),
     ],
 )
 def test_a_seed_means_the_same_everywhere(name: str, digest: str) -> None:
@@ -132,7 +131,6 @@ def test_a_seed_means_the_same_everywhere(name: str, digest: str) -> None:
         "phrases": lambda: draw_phrases(500, 50),
         "coreferences": lambda: draw_coreferences(500, 50),
         "opinions": lambda: draw_opinions(500, 50),
-        "instructions": lambda: draw_instructions(50),
     }[name]()
     text = "\n".join(one.text for part in drawn for one in part)
     assert hashlib.sha256(text.encode("utf-8")).hexdigest()[:16] == digest

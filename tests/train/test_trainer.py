@@ -107,8 +107,6 @@ def test_the_loss_falls_from_that_of_guessing():
 class Listed:
     """Batches from a list."""
 
-    tokens_per_epoch = 1
-
     def __init__(self, *batches: Batch) -> None:
         self.batches = list(batches)
 

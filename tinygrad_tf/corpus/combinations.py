@@ -16,12 +16,17 @@ import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tinygrad_tf.corpus.instructions import TASKS
 from tinygrad_tf.corpus.splits import choose, seeded
 from tinygrad_tf.errors import InputError
 
 INSTRUCTIONS: Mapping[str, Callable[[str], str]] = {
-    name: TASKS[name] for name in ("copy", "reverse", "upper", "double", "count", "first", "last")
+    "copy": lambda text: text,
+    "reverse": lambda text: text[::-1],
+    "upper": lambda text: text.upper(),
+    "double": lambda text: text + text,
+    "count": lambda text: str(len(text)),
+    "first": lambda text: text[0],
+    "last": lambda text: text[-1],
 }
 KINDS: Mapping[str, str] = {
     "word": string.ascii_lowercase,

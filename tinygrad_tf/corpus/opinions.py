@@ -10,7 +10,7 @@ a bag of words gets at most PLAIN + (1 - PLAIN) / 2 right, which is two thirds.
 import random
 from typing import NamedTuple
 
-from tinygrad_tf.corpus.splits import Combination, choose, draw_split, hold_out, seeded
+from tinygrad_tf.corpus.splits import Combination, choose, draw_split, hold_out_combinations, seeded
 
 HELD_OUT_SHARE = 0.1
 PLAIN = 0.35
@@ -67,7 +67,7 @@ def draw_opinions(
     InputError where the counts cannot be had.
     """
     pairs = [("was", aspect, how) for aspect in ASPECTS for how in GOOD + BAD]
-    held = hold_out(pairs, HELD_OUT_SHARE, seeded(seed, "combinations"))
+    held = hold_out_combinations(pairs, HELD_OUT_SHARE, seeded(seed, "combinations"))
     return draw_split(_draw, held, n_train, n_held_out, seed)
 
 

@@ -27,7 +27,7 @@ from tinygrad_tf.corpus.spanish import (
     Pronoun,
     Verb,
 )
-from tinygrad_tf.corpus.splits import Combination, choose, draw_split, hold_out, seeded
+from tinygrad_tf.corpus.splits import Combination, choose, draw_split, hold_out_combinations, seeded
 
 HELD_OUT_SHARE = 0.1
 MOODS = ("statement", "denial", "question")
@@ -254,7 +254,7 @@ def _held_out(seed: int) -> frozenset[Combination]:
     held: set[Combination] = set()
     for relation in sorted({one[0] for one in every}):
         alike = [one for one in every if one[0] == relation]
-        held |= hold_out(alike, HELD_OUT_SHARE, generator, keep)
+        held |= hold_out_combinations(alike, HELD_OUT_SHARE, generator, keep)
     return frozenset(held)
 
 

@@ -7,7 +7,7 @@ The noun may come first or second, in the active or the passive, so its place te
 import random
 from typing import NamedTuple
 
-from tinygrad_tf.corpus.splits import Combination, choose, draw_split, hold_out, seeded
+from tinygrad_tf.corpus.splits import Combination, choose, draw_split, hold_out_combinations, seeded
 
 HELD_OUT_SHARE = 0.1
 
@@ -56,10 +56,6 @@ class Coreference(NamedTuple):
         """The answer as a class: its place in NOUNS."""
         return NOUNS.index(self.answer)
 
-    def cloze(self, mask: str) -> tuple[str, ...]:
-        """The words with `mask` for `it`: what is to be filled in there is the answer."""
-        return (*self.words[: self.it], mask, *self.words[self.it + 1 :])
-
 
 def coreference(
     animal: str,
@@ -105,7 +101,7 @@ def draw_coreferences(
     keep = frozenset[Combination]().union(*(one.combinations for one in ALWAYS))
     held: frozenset[Combination] = frozenset()
     for kind in _combinations():
-        held |= hold_out(kind, HELD_OUT_SHARE, generator, keep)
+        held |= hold_out_combinations(kind, HELD_OUT_SHARE, generator, keep)
     return draw_split(_draw, held, n_train, n_held_out, seed, ALWAYS)
 
 

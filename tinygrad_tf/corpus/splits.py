@@ -50,7 +50,7 @@ def choose(options: Sequence[T], generator: random.Random) -> T:
     return options[int(generator.random() * len(options))]
 
 
-def hold_out(
+def hold_out_combinations(
     combinations: Iterable[Combination],
     share: float,
     generator: random.Random,

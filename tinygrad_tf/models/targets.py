@@ -46,9 +46,3 @@ def teacher_forcing(tgt: Any, config: Seq2SeqConfig) -> tuple[Array, Array]:
     labels = np.concatenate([ids, pad], axis=1)
     labels[np.arange(len(ids)), real.sum(axis=1)] = config.end_id
     return np.concatenate([start, ids], axis=1), labels
-
-
-def target_count(tgt: Any, config: Seq2SeqConfig) -> int:
-    """Count the labels of bare targets (B, T) in their mean loss: tokens, and one END each."""
-    ids = np.asarray(tgt)
-    return int(np.count_nonzero(ids != config.pad_id)) + len(ids)

@@ -72,7 +72,6 @@ class ExampleBatches:
         if not len(examples.lengths):
             raise InputError("there are no examples to learn from", "give at least one")
         self.examples = examples
-        self.tokens_per_epoch = int(examples.targets.sum())
         self._order = EpochOrder(examples.lengths, batch_size, seed)
 
     def __repr__(self) -> str:

@@ -57,11 +57,6 @@ class Batch:
 class Batches(Protocol):
     """An endless, seeded order of training batches that can be left and taken up again."""
 
-    @property
-    def tokens_per_epoch(self) -> int:
-        """The number of targets of the split."""
-        ...
-
     def next_batch(self) -> Examples:
         """Return the next batch."""
         ...
@@ -89,7 +84,6 @@ class WindowBatches:
                 f"block_size + 1 = {block_size + 1:,}",
                 "use a smaller `block_size` or a longer text",
             )
-        self.tokens_per_epoch = split.targets
         self._tokens = split.tokens
         self._batch_size = batch_size
         self._offsets = np.arange(block_size + 1)
@@ -135,7 +129,6 @@ class DocumentBatches:
     def __init__(self, split: TokenFile, block_size: int, batch_size: int, seed: int) -> None:
         _require_positive(block_size=block_size, batch_size=batch_size)
         self._begins, self._lengths = _pieces(split, block_size)
-        self.tokens_per_epoch = split.targets
         self._tokens = split.tokens
         self._order = EpochOrder(self._lengths, batch_size, seed, "documents")
         self.batches_per_epoch = self._order.batches_per_epoch
