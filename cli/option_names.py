@@ -23,7 +23,7 @@ REMEDIES = {"train a byte-level tokenizer": "bpe-train"}
 
 
 def in_options(message: str, ctx: click.Context | None = None) -> str:
-    """`message` with fields named as options of the command of `ctx` (by default the running one).
+    """Return the message with fields named as options of a command, by default the running one.
 
     A field that the command does not take is shown without its backticks.
     """
@@ -50,7 +50,7 @@ def in_options(message: str, ctx: click.Context | None = None) -> str:
 
 
 def event_in_options(event: Mapping[str, Any]) -> dict[str, Any]:
-    """A training event whose notes and warnings name options."""
+    """Return a training event whose notes and warnings name options."""
     named = dict(event)
     if "notes" in event:
         named["notes"] = [in_options(note) for note in event["notes"]]
@@ -60,14 +60,15 @@ def event_in_options(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def label(parameter: click.Parameter) -> str:
-    """The name of a parameter as it is typed: `--block-size`, or `TEXT` for an argument."""
+    """Return the name of a parameter as it is typed: `--block-size`, or `TEXT` for an argument."""
     if isinstance(parameter, click.Argument):
-        return re.sub(r"[\[\].]", "", parameter.metavar or (parameter.name or "").upper())
+        word = re.fullmatch(r"\[?(\w+)\]?(?:\.\.\.)?", parameter.metavar or "")
+        return word[1] if word else (parameter.name or "").upper()
     return next((name for name in parameter.opts if name.startswith("--")), parameter.opts[0])
 
 
 def _setting(parameter: click.Parameter, value: str | None) -> str:
-    """A parameter with its value as they are typed."""
+    """Return a parameter with its value, as they are typed."""
     name = label(parameter)
     if value is None:
         return name
@@ -80,5 +81,5 @@ def _setting(parameter: click.Parameter, value: str | None) -> str:
 
 
 def _unquoted(value: str | None) -> str | None:
-    """The value of a Python keyword without the quotes of a string."""
+    """Return the value of a Python keyword without the quotes of a string."""
     return value and value.strip("\"'")

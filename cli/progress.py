@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from cli.format import clock, count, counted, loss, short
-from cli.option_names import in_options
 from cli.task_lines import task_plan_lines
 
 Event = Mapping[str, Any]
@@ -119,7 +118,7 @@ def plan_lines(plan: Event) -> list[str]:
         f"cost: {short(plan['flops'])}FLOP, {short(plan['memory_bytes'])}B of memory",
         "to compare with, in nats per token: "
         + ", ".join(f"{name} {value:.3f}" for name, value in references(plan).items()),
-        *(f"note: {in_options(note)}" for note in plan.get("notes", ())),
+        *(f"note: {note}" for note in plan.get("notes", ())),
         f"run: {plan['run']}",
     ]
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from cli.format import count, counted
-from cli.option_names import in_options
 
 
 def task_plan_lines(plan: Mapping[str, Any]) -> list[str]:
@@ -21,7 +20,7 @@ def task_plan_lines(plan: Mapping[str, Any]) -> list[str]:
     if references:
         listed = ", ".join(f"{name} {value:.3f}" for name, value in references.items())
         lines.append(f"to compare with, in {plan['unit']}: {listed}")
-    return [*lines, *(f"note: {in_options(note)}" for note in plan["notes"]), f"run: {plan['run']}"]
+    return [*lines, *(f"note: {note}" for note in plan["notes"]), f"run: {plan['run']}"]
 
 
 def percent(share: float) -> str:

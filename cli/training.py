@@ -9,6 +9,7 @@ from click.core import ParameterSource
 
 from cli.console import answer, print_json, say
 from cli.interrupts import graceful_interrupt
+from cli.option_names import event_in_options, label
 from cli.progress import plan_lines
 from cli.views import choose_view
 
@@ -77,7 +78,7 @@ def follow(
 
     None after a dry run, which shows the plan alone.
     """
-    plan = run.plan().as_json()
+    plan = event_in_options(run.plan().as_json())
     if dry_run:
         print_json(plan) if json else answer("\n".join(plan_lines(plan)))
         return None
@@ -86,7 +87,7 @@ def follow(
         view.show(plan)
         with graceful_interrupt(run.stop, view.stopping):
             for occurrence in run.run():
-                event = occurrence.as_json()
+                event = event_in_options(occurrence.as_json())
                 events[event["event"]] = event
                 view.show(event)
     return events
@@ -102,13 +103,12 @@ def _refuse_fixed_options(ctx: click.Context) -> None:
     """A resumed run keeps its settings; raise UsageError for any that is given."""
     for parameter in ctx.command.params:
         name = parameter.name or ""
-        given = ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE
-        if given and name not in WITH_RESUME:
-            label = parameter.opts[0]
-            if isinstance(parameter, click.Argument):
-                label = "TEXT" if name == "texts" and parameter.nargs == -1 else name.upper()
+        is_set = ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE
+        if is_set and name not in WITH_RESUME:
             raise click.UsageError(
-                f"{label} cannot be changed by --resume: the run keeps its data and settings", ctx
+                f"{label(parameter)} cannot be changed by --resume: "
+                "the run keeps its data and settings",
+                ctx,
             )
 
 

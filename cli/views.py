@@ -6,7 +6,6 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from cli.console import has_glyphs, is_terminal, print_json, printable, rich_console, say
-from cli.option_names import event_in_options, in_options
 from cli.progress import Event, TrainingProgress, done_line, eval_line, plan_lines
 
 STOPPING = "finishing the step and saving; press Ctrl-C again to stop at once"
@@ -68,7 +67,7 @@ class JsonView(QuietView):
 
     def show(self, event: Event) -> None:
         """Print the event and flush."""
-        print_json(event_in_options(event))
+        print_json(event)
 
 
 class PlainView(QuietView):
@@ -129,7 +128,7 @@ class LiveView(QuietView):
             case "plan":
                 self._say(plan_lines(event))
             case "warning":
-                self._say([f"warning: {in_options(event['message'])}"])
+                self._say([f"warning: {event['message']}"])
             case "done":
                 self._notice, self._result = "", [done_line(event)]
             case "step" | "eval":

@@ -1,5 +1,6 @@
 """Messages of the library name fields; a command shows the options that set them."""
 
+import json
 from pathlib import Path
 
 import click
@@ -28,6 +29,8 @@ def context(name: str) -> click.Context:
         ("train-gpt", "a run of the task translate", "a run of tt train-translate"),
         ("train-gpt", "no file `a`b`", "no file `a`b`"),
         ("generate", "`block_size=64`", "block_size=64"),
+        ("train-gpt", "leave out `texts`", "leave out TEXT"),
+        ("train-translate", "leave out `pairs`", "leave out PAIRS"),
     ],
 )
 def test_a_field_is_shown_as_the_option_of_the_command(command, message, shown):
@@ -41,6 +44,14 @@ def test_without_a_command_only_the_backticks_go():
 def test_every_trained_setting_has_an_option():
     for field in ("steps", "batch_size", "block_size", "n_embd", "val_fraction", "out", "seed"):
         assert in_options(f"`{field}`", context("train-gpt")) == "--" + field.replace("_", "-")
+
+
+def test_the_notes_of_a_plan_name_options_for_people_and_programs(tt):
+    arguments = ("train-instructions", "--dry-run")
+    shown, record = tt(*arguments), tt(*arguments, "--json")
+    (note,) = json.loads(record.out)["notes"]
+    assert "--init-from starts from a run that was made with --unnamed" in note and "`" not in note
+    assert f"note: {note}" in shown.out.splitlines()
 
 
 def test_a_real_command_names_its_options(tt, tmp_path: Path, monkeypatch):
