@@ -90,6 +90,8 @@ def test_a_finished_run_says_so_and_takes_more_steps(tiny_options, tmp_path):
     train(create(tiny_options()))
     with pytest.raises(InputError, match=r"all of its 20 steps; .*`steps=40`"):
         resume(tmp_path / "run")
+    with pytest.raises(InputError, match=r"all of its 20 steps; .*`steps=40`"):
+        resume(tmp_path / "run", steps=5)
     done = train(resume(tmp_path / "run", steps=25))[-1]
     assert done.steps == 25
 

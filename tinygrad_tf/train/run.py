@@ -96,10 +96,11 @@ class Run:
         stored = kind.open_run(run_dir, data=True, on_warning=warnings.append)
         directory = stored.directory
         planned: int = steps or stored.recipe.training["steps"]
-        if directory.checkpoint_steps().get("latest", 0) >= planned:
+        done = directory.checkpoint_steps().get("latest", 0)
+        if done >= planned:
             raise InputError(
-                f"{directory.path} has been trained for all of its {planned:,} steps",
-                f"give more: `steps={2 * planned}`",
+                f"{directory.path} has been trained for all of its {done:,} steps",
+                f"give more: `steps={2 * done}`",
             )
         changed = {"steps": planned, "time_limit": time_limit}
         recipe = replace(stored.recipe, training=stored.recipe.training | changed)
